@@ -1,0 +1,51 @@
+PG_CONFIG ?= pg_config
+
+# The version is the control file's and nobody else's.
+EXTENSION = scru64
+EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" scru64.control)
+
+MODULE_big = scru64
+OBJS = \
+	src/base36.o \
+	src/generate.o \
+	src/generator.o \
+	src/module.o \
+	src/node_spec.o \
+	src/node_state.o \
+	src/selectivity.o \
+	src/type.o
+
+DATA = sql/scru64--1.0.sql
+PGFILEDESC = "scru64 - SCRU64 identifiers"
+
+# PostgreSQL's headers are system headers, so that -Wextra is about this code.
+PG_CPPFLAGS = -DSCRU64_VERSION='"$(EXTVERSION)"' \
+	-isystem $(shell $(PG_CONFIG) --includedir-server)
+
+REGRESS = $(patsubst sql_tests/sql/%.sql,%,$(sort $(wildcard sql_tests/sql/*.sql)))
+REGRESS_OPTS = --inputdir=sql_tests --outputdir=.
+
+# The TAP tests need a Perl module that PostgreSQL does not: libipc-run-perl.
+ifeq ($(shell perl -MIPC::Run -e 'print 1' 2>/dev/null),1)
+TAP_TESTS = 1
+endif
+
+EXTRA_CLEAN = tmp_check
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
+
+# Every module's symbols share one name space in a server: show others only
+# names that say scru64.
+src/base36.o src/generator.o src/node_spec.o src/node_state.o: \
+	CFLAGS += -fvisibility=hidden
+
+.PHONY: unit-check
+unit-check:
+	$(MAKE) -C unit_tests check
+clean: clean-unit
+.PHONY: clean-unit
+clean-unit:
+	$(MAKE) -C unit_tests clean

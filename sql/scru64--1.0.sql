@@ -1,0 +1,325 @@
+/* sql/scru64--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION scru64" to load this file. \quit
+
+
+-- ---------------------------------------------------------------------------
+-- Type
+--
+-- A scru64 is an int8 inside the range of SCRU64 IDs. Whatever holds for every
+-- int8 is bound to PostgreSQL's own function.
+-- ---------------------------------------------------------------------------
+
+CREATE TYPE scru64;
+
+CREATE FUNCTION scru64_in(cstring) RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_out(scru64) RETURNS cstring
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_recv(internal) RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_send(scru64) RETURNS bytea
+	AS 'int8send' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE scru64 (
+	INPUT = scru64_in,
+	OUTPUT = scru64_out,
+	RECEIVE = scru64_recv,
+	SEND = scru64_send,
+	LIKE = pg_catalog.int8,
+	CATEGORY = 'U'
+);
+
+COMMENT ON TYPE scru64 IS 'SCRU64 ID: 64 bits, sorted by time, written as 12 Base36 digits';
+COMMENT ON FUNCTION scru64_in(cstring) IS 'I/O';
+COMMENT ON FUNCTION scru64_out(scru64) IS 'I/O';
+COMMENT ON FUNCTION scru64_recv(internal) IS 'I/O';
+COMMENT ON FUNCTION scru64_send(scru64) IS 'I/O: 8 bytes, big-endian';
+
+
+-- ---------------------------------------------------------------------------
+-- Comparison operators
+--
+-- LEAKPROOF, as the int8 functions are that they are.
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_lt(scru64, scru64) RETURNS boolean
+	AS 'int8lt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_le(scru64, scru64) RETURNS boolean
+	AS 'int8le' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_eq(scru64, scru64) RETURNS boolean
+	AS 'int8eq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_ne(scru64, scru64) RETURNS boolean
+	AS 'int8ne' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_ge(scru64, scru64) RETURNS boolean
+	AS 'int8ge' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_gt(scru64, scru64) RETURNS boolean
+	AS 'int8gt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_lt(scru64, scru64) IS 'implementation of < operator';
+COMMENT ON FUNCTION scru64_le(scru64, scru64) IS 'implementation of <= operator';
+COMMENT ON FUNCTION scru64_eq(scru64, scru64) IS 'implementation of = operator';
+COMMENT ON FUNCTION scru64_ne(scru64, scru64) IS 'implementation of <> operator';
+COMMENT ON FUNCTION scru64_ge(scru64, scru64) IS 'implementation of >= operator';
+COMMENT ON FUNCTION scru64_gt(scru64, scru64) IS 'implementation of > operator';
+
+-- PostgreSQL's estimators know no linear scale for a type of ours: this one
+-- hands them the clause as bigint.
+CREATE FUNCTION scru64_ineqsel(internal, oid, internal, integer) RETURNS float8
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_ineqsel(internal, oid, internal, integer)
+	IS 'restriction selectivity of < <= >= > and ranges of them';
+
+CREATE OPERATOR < (
+	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_lt,
+	COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scru64_ineqsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_le,
+	COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scru64_ineqsel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR = (
+	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_eq,
+	COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel,
+	HASHES, MERGES
+);
+CREATE OPERATOR <> (
+	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_ne,
+	COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR >= (
+	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_ge,
+	COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scru64_ineqsel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR > (
+	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_gt,
+	COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scru64_ineqsel, JOIN = scalargtjoinsel
+);
+
+COMMENT ON OPERATOR < (scru64, scru64) IS 'less than';
+COMMENT ON OPERATOR <= (scru64, scru64) IS 'less than or equal';
+COMMENT ON OPERATOR = (scru64, scru64) IS 'equal';
+COMMENT ON OPERATOR <> (scru64, scru64) IS 'not equal';
+COMMENT ON OPERATOR >= (scru64, scru64) IS 'greater than or equal';
+COMMENT ON OPERATOR > (scru64, scru64) IS 'greater than';
+
+
+-- ---------------------------------------------------------------------------
+-- Indexes
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_cmp(scru64, scru64) RETURNS integer
+	AS 'btint8cmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_hash(scru64) RETURNS integer
+	AS 'hashint8' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_hash_extended(scru64, bigint) RETURNS bigint
+	AS 'hashint8extended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_cmp(scru64, scru64) IS 'less-equal-greater';
+COMMENT ON FUNCTION scru64_hash(scru64) IS 'hash';
+COMMENT ON FUNCTION scru64_hash_extended(scru64, bigint) IS 'hash';
+
+CREATE OPERATOR FAMILY scru64_ops USING btree;
+CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING btree FAMILY scru64_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >,
+	FUNCTION 1 scru64_cmp(scru64, scru64),
+	FUNCTION 2 pg_catalog.btint8sortsupport(internal),
+	FUNCTION 4 pg_catalog.btequalimage(oid);
+
+-- Skip support came with PostgreSQL 18.
+DO $$
+BEGIN
+	IF pg_catalog.current_setting('server_version_num')::integer OPERATOR(pg_catalog.>=) 180000 THEN
+		ALTER OPERATOR FAMILY scru64_ops USING btree ADD
+			FUNCTION 6 (scru64, scru64) pg_catalog.btint8skipsupport(internal);
+	END IF;
+END
+$$;
+
+CREATE OPERATOR FAMILY scru64_ops USING hash;
+CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING hash FAMILY scru64_ops AS
+	OPERATOR 1 =,
+	FUNCTION 1 scru64_hash(scru64),
+	FUNCTION 2 scru64_hash_extended(scru64, bigint);
+
+CREATE OPERATOR FAMILY scru64_minmax_ops USING brin;
+CREATE OPERATOR CLASS scru64_minmax_ops DEFAULT FOR TYPE scru64 USING brin FAMILY scru64_minmax_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >,
+	FUNCTION 1 pg_catalog.brin_minmax_opcinfo(internal),
+	FUNCTION 2 pg_catalog.brin_minmax_add_value(internal, internal, internal, internal),
+	FUNCTION 3 pg_catalog.brin_minmax_consistent(internal, internal, internal),
+	FUNCTION 4 pg_catalog.brin_minmax_union(internal, internal, internal);
+
+CREATE OPERATOR FAMILY scru64_minmax_multi_ops USING brin;
+CREATE OPERATOR CLASS scru64_minmax_multi_ops FOR TYPE scru64 USING brin FAMILY scru64_minmax_multi_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >,
+	FUNCTION 1 pg_catalog.brin_minmax_multi_opcinfo(internal),
+	FUNCTION 2 pg_catalog.brin_minmax_multi_add_value(internal, internal, internal, internal),
+	FUNCTION 3 pg_catalog.brin_minmax_multi_consistent(internal, internal, internal, integer),
+	FUNCTION 4 pg_catalog.brin_minmax_multi_union(internal, internal, internal),
+	FUNCTION 5 pg_catalog.brin_minmax_multi_options(internal),
+	FUNCTION 11 pg_catalog.brin_minmax_multi_distance_int8(internal, internal);
+
+CREATE OPERATOR FAMILY scru64_bloom_ops USING brin;
+CREATE OPERATOR CLASS scru64_bloom_ops FOR TYPE scru64 USING brin FAMILY scru64_bloom_ops AS
+	OPERATOR 1 =,
+	FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
+	FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
+	FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, integer),
+	FUNCTION 4 pg_catalog.brin_bloom_union(internal, internal, internal),
+	FUNCTION 5 pg_catalog.brin_bloom_options(internal),
+	FUNCTION 11 scru64_hash(scru64);
+
+COMMENT ON OPERATOR FAMILY scru64_ops USING btree IS 'btree indexes on scru64';
+COMMENT ON OPERATOR CLASS scru64_ops USING btree IS 'btree indexes on scru64';
+COMMENT ON OPERATOR FAMILY scru64_ops USING hash IS 'hash indexes on scru64';
+COMMENT ON OPERATOR CLASS scru64_ops USING hash IS 'hash indexes on scru64';
+COMMENT ON OPERATOR FAMILY scru64_minmax_ops USING brin IS 'BRIN indexes on scru64: one range';
+COMMENT ON OPERATOR CLASS scru64_minmax_ops USING brin IS 'BRIN indexes on scru64: one range';
+COMMENT ON OPERATOR FAMILY scru64_minmax_multi_ops USING brin IS 'BRIN indexes on scru64: several ranges';
+COMMENT ON OPERATOR CLASS scru64_minmax_multi_ops USING brin IS 'BRIN indexes on scru64: several ranges';
+COMMENT ON OPERATOR FAMILY scru64_bloom_ops USING brin IS 'BRIN indexes on scru64: equality only';
+COMMENT ON OPERATOR CLASS scru64_bloom_ops USING brin IS 'BRIN indexes on scru64: equality only';
+
+
+-- ---------------------------------------------------------------------------
+-- Aggregates
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_smaller(scru64, scru64) RETURNS scru64
+	AS 'int8smaller' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_larger(scru64, scru64) RETURNS scru64
+	AS 'int8larger' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_smaller(scru64, scru64) IS 'smaller of two';
+COMMENT ON FUNCTION scru64_larger(scru64, scru64) IS 'larger of two';
+
+-- SORTOP is what lets an index answer.
+CREATE AGGREGATE min(scru64) (
+	SFUNC = scru64_smaller, STYPE = scru64,
+	COMBINEFUNC = scru64_smaller, SORTOP = <, PARALLEL = SAFE
+);
+CREATE AGGREGATE max(scru64) (
+	SFUNC = scru64_larger, STYPE = scru64,
+	COMBINEFUNC = scru64_larger, SORTOP = >, PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE min(scru64) IS 'minimum value of all scru64 input values';
+COMMENT ON AGGREGATE max(scru64) IS 'maximum value of all scru64 input values';
+
+
+-- ---------------------------------------------------------------------------
+-- Casts
+--
+-- None is implicit: an implicit cast makes operators ambiguous or, worse, finds
+-- one that was not meant.
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_from_bigint(bigint) RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_from_bytea(bytea) RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_from_bigint(bigint) IS 'convert bigint to scru64';
+COMMENT ON FUNCTION scru64_from_bytea(bytea) IS 'convert 8 bytes, big-endian, to scru64';
+
+-- Every scru64 is a bigint, so this way there is nothing to do, not even a
+-- table to rewrite. The other way the range is checked.
+CREATE CAST (scru64 AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint) AS ASSIGNMENT;
+
+-- Assignment, so that an INSERT of a text value or parameter just works. To
+-- text, every type has an assignment cast by itself.
+CREATE CAST (text AS scru64) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (varchar AS scru64) WITH INOUT AS ASSIGNMENT;
+
+-- Explicit: bytes are nothing that one takes for an ID by accident.
+CREATE CAST (scru64 AS bytea) WITH FUNCTION scru64_send(scru64);
+CREATE CAST (bytea AS scru64) WITH FUNCTION scru64_from_bytea(bytea);
+
+COMMENT ON CAST (scru64 AS bigint) IS 'same 64 bits';
+COMMENT ON CAST (bigint AS scru64) IS 'same 64 bits, range-checked';
+COMMENT ON CAST (text AS scru64) IS '12 Base36 digits';
+COMMENT ON CAST (varchar AS scru64) IS '12 Base36 digits';
+COMMENT ON CAST (scru64 AS bytea) IS '8 bytes, big-endian';
+COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
+
+
+-- ---------------------------------------------------------------------------
+-- Parts of an ID
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_node_ctr(scru64) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_node_ctr(scru64)
+	IS 'node_id and counter of an ID: the low 24 bits';
+
+
+-- ---------------------------------------------------------------------------
+-- Generator
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_generate() RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_generate(count integer) RETURNS SETOF scru64
+	AS 'MODULE_PATHNAME', 'scru64_generate_count' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_generate() IS 'next ID of this session''s node';
+COMMENT ON FUNCTION scru64_generate(integer) IS 'next IDs of this session''s node, in order';
+
+CREATE FUNCTION scru64_generators(
+	OUT node_id integer,
+	OUT node_id_size integer,
+	OUT last_id scru64,
+	OUT node_spec text,
+	OUT lead interval,
+	OUT counter_overflows bigint,
+	OUT clock_rollbacks bigint,
+	OUT waits bigint
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+	ROWS 10;
+
+COMMENT ON FUNCTION scru64_generators() IS 'nodes in use on this server';
+
+CREATE VIEW scru64_generators AS
+	SELECT node_id, node_id_size, last_id, node_spec, lead,
+		   counter_overflows, clock_rollbacks, waits
+	FROM scru64_generators();
+
+COMMENT ON VIEW scru64_generators IS 'nodes in use on this server';
+COMMENT ON COLUMN scru64_generators.node_id IS 'node_id of the node';
+COMMENT ON COLUMN scru64_generators.node_id_size IS 'bits of the node_id';
+COMMENT ON COLUMN scru64_generators.last_id IS 'last ID given out';
+COMMENT ON COLUMN scru64_generators.node_spec IS 'node spec that continues after the last ID';
+COMMENT ON COLUMN scru64_generators.lead IS 'time of the last ID minus the clock';
+COMMENT ON COLUMN scru64_generators.counter_overflows IS 'ticks entered early because the counter was full';
+COMMENT ON COLUMN scru64_generators.clock_rollbacks IS 'times the clock was seen to go back';
+COMMENT ON COLUMN scru64_generators.waits IS 'IDs that had to wait for the clock';
+
+-- Who monitors the server, and nobody else by default.
+REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;
+REVOKE ALL ON scru64_generators FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;
+GRANT SELECT ON scru64_generators TO pg_monitor;

@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * base36.h
+ *		Text codec of SCRU64 IDs.
+ *
+ * Lower storey: knows nothing of PostgreSQL.  Specification v1.0.0, "Textual
+ * representation": twelve digits 0-9a-z, lower case out, either case in.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef BASE36_H
+#define BASE36_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BASE36_DIGITS	12		/* digits of an ID's text, without a NUL */
+
+/*
+ * Read len bytes of text as an ID.  False, with *id untouched, unless they are
+ * exactly twelve digits; whatever twelve digits say is a valid ID.
+ */
+extern bool base36_decode(const char *text, size_t len, uint64_t *id);
+
+/* Write the twelve digits of id, 0 .. SCRU64_MAX_ID.  Adds no NUL. */
+extern void base36_encode(uint64_t id, char *text);
+
+#endif							/* BASE36_H */

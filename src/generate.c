@@ -1,0 +1,511 @@
+/*-------------------------------------------------------------------------
+ *
+ * generate.c
+ *		scru64_generate(), and the function behind the view scru64_generators.
+ *
+ * Upper storey: brings together the session's node spec, the clock, the
+ * transition (generator.c) and the shared state (node_state.c), and turns
+ * their verdicts into waits and errors.
+ *
+ * Invariant: an ID is returned only after it was written to the shared state
+ * of its node by a compare-and-swap from the state that it was computed from.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+#include <time.h>
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/xlog.h"
+#include "common/pg_prng.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "base36.h"
+#include "generate.h"
+#include "generator.h"
+#include "node_spec.h"
+#include "node_state.h"
+#include "scru64.h"
+
+/*
+ * A tick is 256 ms, so the cheap clock will do.  It never differs from the
+ * precise one by more than a few milliseconds.
+ */
+#ifdef CLOCK_REALTIME_COARSE
+#define GENERATOR_CLOCK		CLOCK_REALTIME_COARSE
+#else
+#define GENERATOR_CLOCK		CLOCK_REALTIME
+#endif
+
+#define MS_PER_SECOND		1000
+#define NS_PER_MS			1000000
+#define US_PER_MS			1000
+
+/* Milliseconds between looks at the clock, which may be set, in a wait. */
+#define MAX_NAP				1000
+
+#define WAIT_EVENT_NAME		"Scru64Clock"
+
+/* Columns of scru64_generators(). */
+enum
+{
+	COLUMN_NODE_ID,
+	COLUMN_NODE_ID_SIZE,
+	COLUMN_LAST_ID,
+	COLUMN_NODE_SPEC,
+	COLUMN_LEAD,
+	COLUMN_COUNTER_OVERFLOWS,
+	COLUMN_CLOCK_ROLLBACKS,
+	COLUMN_WAITS,
+	NUM_COLUMNS
+};
+
+PG_FUNCTION_INFO_V1(scru64_generate);
+PG_FUNCTION_INFO_V1(scru64_generate_count);
+PG_FUNCTION_INFO_V1(scru64_generators);
+
+/* The settings, as text and number. */
+char	   *scru64_node_spec = NULL;
+int			scru64_rollback_allowance = 0;
+
+/* scru64.node_spec as it is in force, and the node's slot once it is found. */
+static struct
+{
+	NodeSpec	spec;			/* node_id_size is 0 if not set */
+	NodeKey		key;
+	Generator	generator;
+	NodeSlot   *slot;
+}			session;
+
+/*
+ * Settings
+ */
+
+bool
+check_scru64_node_spec(char **newval, void **extra,
+					   GucSource source pg_attribute_unused())
+{
+	NodeSpec	spec = {0};
+	NodeSpecStatus status = NODE_SPEC_OK;
+
+	if (**newval != '\0')
+		status = node_spec_parse(*newval, &spec);
+
+	switch (status)
+	{
+		case NODE_SPEC_OK:
+			*extra = compat_guc_malloc(sizeof(spec));
+			if (*extra == NULL)
+				return false;
+			memcpy(*extra, &spec, sizeof(spec));
+			return true;
+		case NODE_SPEC_BAD_SYNTAX:
+			GUC_check_errdetail("A node spec is node_id/node_id_size, where node_id is decimal, hexadecimal after \"0x\", or a previous ID of 12 digits.");
+			break;
+		case NODE_SPEC_BAD_SIZE:
+			GUC_check_errdetail("The node_id_size, after the slash, must be between %d and %d.",
+								SCRU64_MIN_NODE_ID_SIZE,
+								SCRU64_MAX_NODE_ID_SIZE);
+			break;
+		case NODE_SPEC_BAD_NODE_ID:
+			GUC_check_errdetail("The node_id, before the slash, does not fit in as many bits as the node_id_size, after it, says.");
+			break;
+	}
+	GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
+	GUC_check_errhint("Examples: 42/8, 0xb00/12, 0u2r85hm2pt3/16.");
+	return false;
+}
+
+void
+assign_scru64_node_spec(const char *newval pg_attribute_unused(), void *extra)
+{
+	session.spec = *(NodeSpec *) extra;
+	session.slot = NULL;
+	if (session.spec.node.node_id_size == 0)
+		return;
+	session.key = node_key(session.spec.node);
+	session.generator = generator_make(session.spec.node);
+}
+
+/* scru64.rollback_allowance in ticks, rounded down. */
+static inline uint64
+allowance_ticks(void)
+{
+	return (uint64) scru64_rollback_allowance >> SCRU64_TICK_SHIFT;
+}
+
+/*
+ * Clock
+ */
+
+/* Unix time in milliseconds; 0 before 1970. */
+static inline uint64
+clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(GENERATOR_CLOCK, &now);
+	if (unlikely(now.tv_sec < 0))
+		return 0;
+	return (uint64) now.tv_sec * MS_PER_SECOND + now.tv_nsec / NS_PER_MS;
+}
+
+static inline uint64
+clock_tick(void)
+{
+	return clock_ms() >> SCRU64_TICK_SHIFT;
+}
+
+/*
+ * Keep the highest clock that this node's sessions have seen, and count when
+ * it goes back.
+ */
+static void
+observe_clock(NodeSlot *slot, uint64 now)
+{
+	uint64		seen = pg_atomic_read_u64(&slot->clock);
+
+	if (now > seen)
+		pg_atomic_compare_exchange_u64(&slot->clock, &seen, now);
+	else if (now < seen)
+	{
+		/*
+		 * Another session may have read the clock after this one did.  So read
+		 * it again, after what was seen was read: now only a clock that went
+		 * back can be behind it.
+		 */
+		pg_read_barrier();
+		now = clock_tick();
+		if (now < seen &&
+			pg_atomic_compare_exchange_u64(&slot->clock, &seen, now))
+			pg_atomic_fetch_add_u64(&slot->clock_rollbacks, 1);
+	}
+}
+
+/* Sleep until the clock reaches a tick, or for a moment: then look again. */
+static void
+wait_for_clock(uint64 due)
+{
+	static uint32 wait_event = 0;
+	uint64		due_ms = due << SCRU64_TICK_SHIFT;
+	uint64		now_ms = clock_ms();
+	long		timeout = 0;
+
+	if (wait_event == 0)
+		wait_event = compat_wait_event(WAIT_EVENT_NAME);
+
+	if (due_ms > now_ms)
+		timeout = (long) Min(due_ms - now_ms, MAX_NAP);
+	(void) WaitLatch(MyLatch,
+					 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 timeout, wait_event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Text for messages, palloc'd
+ */
+
+static char *
+node_text(Scru64Node node)
+{
+	NodeSpec	spec = {.node = node};
+	char	   *text = palloc(NODE_SPEC_BUFLEN);
+
+	node_spec_format(&spec, text);
+	return text;
+}
+
+static char *
+id_text(uint64 id)
+{
+	char	   *text = palloc0(BASE36_DIGITS + 1);
+
+	base36_encode(id, text);
+	return text;
+}
+
+static char *
+time_text(uint64 unix_ms)
+{
+	const int64 epoch_days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
+	TimestampTz time = (int64) unix_ms * US_PER_MS - epoch_days * USECS_PER_DAY;
+
+	return pstrdup(timestamptz_to_str(time));
+}
+
+/*
+ * Errors
+ */
+
+static void
+node_spec_not_set(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("node spec is not set"),
+			 errdetail("The parameter \"%s\" is empty, so there is no node to generate IDs for.",
+					   "scru64.node_spec"),
+			 errhint("Give every server a node of its own, for example: ALTER SYSTEM SET scru64.node_spec = '42/8'; SELECT pg_reload_conf();")));
+}
+
+static void
+node_overlaps(const NodeReport *obstacle)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("node %s overlaps node %s, which is in use on this server",
+					node_text(session.spec.node), node_text(obstacle->node)),
+			 errdetail("The last ID of node %s, %s, is of %s.",
+					   node_text(obstacle->node), id_text(obstacle->last_id),
+					   time_text(scru64_get_timestamp(obstacle->last_id) << SCRU64_TICK_SHIFT)),
+			 errhint("Choose node_ids of which none is a bit prefix of another, or wait until the other node has been idle for longer than \"%s\".",
+					 "scru64.rollback_allowance")));
+}
+
+static void
+clock_behind(uint64 last, uint64 now)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the clock is too far behind the last ID of node %s",
+					node_text(session.spec.node)),
+			 errdetail("The clock reads %s. The last ID, %s, is of %s, ahead by more than twice \"%s\" (%d ms).",
+					   time_text(now << SCRU64_TICK_SHIFT), id_text(last),
+					   time_text(scru64_get_timestamp(last) << SCRU64_TICK_SHIFT),
+					   "scru64.rollback_allowance", scru64_rollback_allowance),
+			 errhint("Correct the clock, wait until it has caught up, or set \"%s\" to a node that has not been used.",
+					 "scru64.node_spec")));
+}
+
+static void
+timestamps_exhausted(uint64 now)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the clock is past the last timestamp of type %s", "scru64"),
+			 errdetail("The clock reads %s. The last timestamp is of %s.",
+					   time_text(now << SCRU64_TICK_SHIFT),
+					   time_text(SCRU64_LAST_TIMESTAMP << SCRU64_TICK_SHIFT)),
+			 errhint("Correct the clock.")));
+}
+
+/*
+ * Generation
+ */
+
+/*
+ * Find the slot of the session's node.
+ *
+ * A session that has a slot has passed the test for recovery, which never
+ * comes back in the life of a session.
+ */
+static pg_noinline void
+attach(void)
+{
+	uint64		now = clock_tick();
+	NodeReport	obstacle;
+
+	CHECK_FOR_INTERRUPTS();
+	PreventCommandDuringRecovery("scru64_generate()");
+	if (session.spec.node.node_id_size == 0)
+		node_spec_not_set();
+
+	switch (node_state_attach(&session.spec, now, allowance_ticks(),
+							  &session.slot, &obstacle))
+	{
+		case NODE_ATTACHED:
+			break;
+		case NODE_OVERLAPS:
+			node_overlaps(&obstacle);
+			break;
+		case NODE_PREV_AHEAD:
+			clock_behind(session.spec.node_prev, now);
+			break;
+	}
+}
+
+/*
+ * All that generator_increment() does not do.  False if there is nothing to
+ * advance to yet: read the state anew.
+ */
+static pg_noinline bool
+next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
+{
+	NodeSlot   *slot = session.slot;
+	uint64		allowance = allowance_ticks();
+	uint64		last;
+
+	if (*state == NODE_STATE_CHANGING)
+	{
+		attach();
+		return false;
+	}
+
+	observe_clock(slot, now);
+	last = node_state_last(*state, &session.generator);
+	switch (generator_next(&session.generator, last, now, allowance,
+						   pg_prng_uint32(&pg_global_prng_state), next))
+	{
+		case GENERATOR_NEXT:
+			return node_state_advance(slot, state, *next);
+		case GENERATOR_NEXT_BY_OVERFLOW:
+			if (!node_state_advance(slot, state, *next))
+				return false;
+			pg_atomic_fetch_add_u64(&slot->counter_overflows, 1);
+			return true;
+		case GENERATOR_WAIT:
+			if (!*waited)
+				pg_atomic_fetch_add_u64(&slot->waits, 1);
+			*waited = true;
+			wait_for_clock(generator_due(&session.generator, last, allowance));
+			return false;
+		case GENERATOR_CLOCK_BEHIND:
+			clock_behind(last, now);
+			return false;
+		case GENERATOR_EXHAUSTED:
+			timestamps_exhausted(now);
+			return false;
+	}
+	pg_unreachable();
+}
+
+/* The next ID of the session's node. */
+static uint64
+next_id(void)
+{
+	bool		waited = false;
+
+	for (;;)
+	{
+		uint64		state;
+		uint64		now;
+		uint64		next;
+
+		if (unlikely(session.slot == NULL) ||
+			unlikely(!node_state_read(session.slot, session.key, &state)))
+		{
+			attach();
+			continue;
+		}
+
+		now = clock_tick();
+		if (likely(generator_increment(&session.generator, state, now,
+									   allowance_ticks(), &next)))
+		{
+			/* ahead of the clock, by load or because the clock went back */
+			if (scru64_get_timestamp(next) != now)
+				observe_clock(session.slot, now);
+			if (likely(node_state_advance(session.slot, &state, next)))
+				return next;
+		}
+		else if (next_by_rules(&state, now, &waited, &next))
+			return next;
+	}
+}
+
+/* scru64_generate() -> scru64: the next ID of the session's node. */
+Datum
+scru64_generate(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT64((int64) next_id());
+}
+
+/*
+ * scru64_generate(count integer) -> setof scru64
+ *
+ * The next count IDs in order; other sessions may have IDs in between.  22023
+ * if count is negative.
+ */
+Datum
+scru64_generate_count(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *funcctx;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		int32		count = PG_GETARG_INT32(0);
+
+		if (count < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("count must not be negative"),
+					 errdetail("The count is %d.", count)));
+		funcctx = SRF_FIRSTCALL_INIT();
+		funcctx->max_calls = (uint64) count;
+	}
+
+	funcctx = SRF_PERCALL_SETUP();
+	if (funcctx->call_cntr < funcctx->max_calls)
+		SRF_RETURN_NEXT(funcctx, Int64GetDatum((int64) next_id()));
+	SRF_RETURN_DONE(funcctx);
+}
+
+/*
+ * The view's function
+ */
+
+/* Time of an ID minus the clock. */
+static Interval *
+lead_interval(uint64 id, uint64 now_ms)
+{
+	Interval   *lead = palloc0(sizeof(Interval));
+	uint64		id_ms = scru64_get_timestamp(id) << SCRU64_TICK_SHIFT;
+
+	lead->time = ((int64) id_ms - (int64) now_ms) * US_PER_MS;
+	return lead;
+}
+
+/*
+ * scru64_generators() -> setof record
+ *
+ * One row for each node in use on this server.  What depends on the last ID is
+ * null for a node that has given out none.
+ */
+Datum
+scru64_generators(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	NodeReport	reports[NODE_SLOTS];
+	int			count;
+	uint64		now_ms;
+
+	InitMaterializedSRF(fcinfo, 0);
+	count = node_state_report(reports);
+	now_ms = clock_ms();
+
+	for (int i = 0; i < count; i++)
+	{
+		const NodeReport *report = &reports[i];
+		NodeSpec	spec = {.node = report->node,.node_prev = report->last_id};
+		char		spec_text[NODE_SPEC_BUFLEN];
+		Datum		values[NUM_COLUMNS];
+		bool		nulls[NUM_COLUMNS] = {0};
+
+		node_spec_format(&spec, spec_text);
+		values[COLUMN_NODE_ID] = Int32GetDatum((int32) report->node.node_id);
+		values[COLUMN_NODE_ID_SIZE] = Int32GetDatum((int32) report->node.node_id_size);
+		values[COLUMN_LAST_ID] = Int64GetDatum((int64) report->last_id);
+		nulls[COLUMN_LAST_ID] = report->last_id == 0;
+		values[COLUMN_NODE_SPEC] = CStringGetTextDatum(spec_text);
+		values[COLUMN_LEAD] = IntervalPGetDatum(lead_interval(report->last_id, now_ms));
+		nulls[COLUMN_LEAD] = report->last_id == 0;
+		values[COLUMN_COUNTER_OVERFLOWS] = Int64GetDatum((int64) report->counter_overflows);
+		values[COLUMN_CLOCK_ROLLBACKS] = Int64GetDatum((int64) report->clock_rollbacks);
+		values[COLUMN_WAITS] = Int64GetDatum((int64) report->waits);
+
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}

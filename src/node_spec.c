@@ -1,0 +1,128 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_spec.c
+ *		Node specs: parse, format, overlap.
+ *
+ * Lower storey: knows nothing of PostgreSQL, allocates nothing, keeps no state.
+ *
+ * The parser takes nothing that the specification's reference libraries would
+ * refuse: no sign, no blank, no second slash, nothing after the size.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "node_spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base36.h"
+
+#define NODE_ID_MAXLEN		8	/* digits, "0x" included */
+#define NODE_ID_SIZE_MAXLEN 3
+
+/* Value of a digit in any radix up to 16, or 16 if c is no such digit. */
+static uint32_t
+digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (uint32_t) (c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (uint32_t) (c - 'a' + 10);
+	if (c >= 'A' && c <= 'F')
+		return (uint32_t) (c - 'A' + 10);
+	return 16;
+}
+
+/*
+ * Read len digits, at least one.  The callers limit len to eight, so that the
+ * value cannot exceed 32 bits.
+ */
+static bool
+parse_digits(const char *text, size_t len, uint32_t radix, uint32_t *value)
+{
+	*value = 0;
+	for (size_t i = 0; i < len; i++)
+	{
+		uint32_t	digit = digit_value(text[i]);
+
+		if (digit >= radix)
+			return false;
+		*value = *value * radix + digit;
+	}
+	return len > 0;
+}
+
+/* Read a decimal or hexadecimal node_id. */
+static bool
+parse_node_id(const char *text, size_t len, uint32_t *node_id)
+{
+	if (len > NODE_ID_MAXLEN)
+		return false;
+	if (len > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		return parse_digits(text + 2, len - 2, 16, node_id);
+	return parse_digits(text, len, 10, node_id);
+}
+
+NodeSpecStatus
+node_spec_parse(const char *text, NodeSpec *spec)
+{
+	const char *slash = strchr(text, '/');
+	uint64_t	node_prev = 0;
+	uint32_t	node_id = 0;
+	uint32_t	node_id_size;
+	size_t		left_len;
+	size_t		right_len;
+
+	if (slash == NULL)
+		return NODE_SPEC_BAD_SYNTAX;
+	left_len = (size_t) (slash - text);
+	right_len = strlen(slash + 1);
+
+	if (!base36_decode(text, left_len, &node_prev) &&
+		!parse_node_id(text, left_len, &node_id))
+		return NODE_SPEC_BAD_SYNTAX;
+
+	if (right_len > NODE_ID_SIZE_MAXLEN ||
+		!parse_digits(slash + 1, right_len, 10, &node_id_size))
+		return NODE_SPEC_BAD_SYNTAX;
+	if (node_id_size < SCRU64_MIN_NODE_ID_SIZE ||
+		node_id_size > SCRU64_MAX_NODE_ID_SIZE)
+		return NODE_SPEC_BAD_SIZE;
+
+	if (left_len == BASE36_DIGITS)
+		node_id = scru64_get_node_ctr(node_prev) >>
+			(SCRU64_NODE_CTR_SIZE - node_id_size);
+	else if (node_id >> node_id_size != 0)
+		return NODE_SPEC_BAD_NODE_ID;
+
+	spec->node.node_id = node_id;
+	spec->node.node_id_size = node_id_size;
+	spec->node_prev = scru64_get_timestamp(node_prev) > 0 ? node_prev : 0;
+	return NODE_SPEC_OK;
+}
+
+void
+node_spec_format(const NodeSpec *spec, char *buf)
+{
+	if (spec->node_prev == 0)
+		snprintf(buf, NODE_SPEC_BUFLEN, "%u/%u",
+				 (unsigned int) spec->node.node_id,
+				 (unsigned int) spec->node.node_id_size);
+	else
+	{
+		base36_encode(spec->node_prev, buf);
+		snprintf(buf + BASE36_DIGITS, NODE_SPEC_BUFLEN - BASE36_DIGITS, "/%u",
+				 (unsigned int) spec->node.node_id_size);
+	}
+}
+
+bool
+nodes_overlap(Scru64Node a, Scru64Node b)
+{
+	uint32_t	shorter = a.node_id_size < b.node_id_size ?
+		a.node_id_size : b.node_id_size;
+
+	return !nodes_equal(a, b) &&
+		a.node_id >> (a.node_id_size - shorter) ==
+		b.node_id >> (b.node_id_size - shorter);
+}

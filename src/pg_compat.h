@@ -1,0 +1,94 @@
+/*-------------------------------------------------------------------------
+ *
+ * pg_compat.h
+ *		What differs between PostgreSQL 15, 16, 17 and 18.
+ *
+ * Upper storey.  Every test of PG_VERSION_NUM in the project is in this file.
+ * Include it right after postgres.h and fmgr.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PG_COMPAT_H
+#define PG_COMPAT_H
+
+#if PG_VERSION_NUM < 150000
+#error "scru64 requires PostgreSQL 15 or later"
+#endif
+
+/* Soft errors came with 16.  Before, a bad input is an ordinary error. */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/miscnodes.h"
+#else
+#define ereturn(context, dummy_value, ...) \
+	do { \
+		(void) (context); \
+		ereport(ERROR, __VA_ARGS__); \
+		return dummy_value; \
+	} while (0)
+#endif
+
+/*
+ * Memory for what a check hook hands to its assign hook; NULL if there is none
+ * left.
+ */
+#if PG_VERSION_NUM >= 160000
+#define compat_guc_malloc(size) guc_malloc(LOG, size)
+#else
+#define compat_guc_malloc(size) malloc(size)
+#endif
+
+/*
+ * Shared memory that needs no preloading: a named DSM segment from 17 on,
+ * before that what the main segment has to spare.
+ */
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+
+static inline void *
+compat_shared_memory(const char *name, Size size, void (*init) (void *))
+{
+	bool		found;
+
+	return GetNamedDSMSegment(name, size, init, &found);
+}
+
+#define COMPAT_PRELOAD_RESERVES_MEMORY false
+#else
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+static inline void *
+compat_shared_memory(const char *name, Size size, void (*init) (void *))
+{
+	bool		found;
+	void	   *memory;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	memory = ShmemInitStruct(name, size, &found);
+	if (!found)
+		init(memory);
+	LWLockRelease(AddinShmemInitLock);
+	return memory;
+}
+
+#define COMPAT_PRELOAD_RESERVES_MEMORY true
+#endif
+
+/* Extensions name their wait events from 17 on. */
+#if PG_VERSION_NUM >= 170000
+#include "utils/wait_event.h"
+#define compat_wait_event(name) WaitEventExtensionNew(name)
+#else
+#include "utils/wait_event.h"
+#define compat_wait_event(name) PG_WAIT_EXTENSION
+#endif
+
+/* 18 shows a module's name and version in pg_get_loaded_modules(). */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_MODULE_MAGIC(module_name, module_version) \
+	PG_MODULE_MAGIC_EXT(.name = module_name, .version = module_version)
+#else
+#define COMPAT_MODULE_MAGIC(module_name, module_version) PG_MODULE_MAGIC
+#endif
+
+#endif							/* PG_COMPAT_H */
