@@ -46,9 +46,9 @@
 #define GENERATOR_CLOCK		CLOCK_REALTIME
 #endif
 
-#define MS_PER_SECOND		1000
-#define NS_PER_MS			1000000
-#define US_PER_MS			1000
+#define MSECS_PER_SEC		1000
+#define NSECS_PER_MSEC		1000000
+#define USECS_PER_MSEC		1000
 
 /* Milliseconds between looks at the clock, which may be set, in a wait. */
 #define MAX_NAP				1000
@@ -156,7 +156,7 @@ clock_ms(void)
 	clock_gettime(GENERATOR_CLOCK, &now);
 	if (unlikely(now.tv_sec < 0))
 		return 0;
-	return (uint64) now.tv_sec * MS_PER_SECOND + now.tv_nsec / NS_PER_MS;
+	return (uint64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
 }
 
 static inline uint64
@@ -239,7 +239,7 @@ static char *
 time_text(uint64 unix_ms)
 {
 	const int64 epoch_days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
-	TimestampTz time = (int64) unix_ms * US_PER_MS - epoch_days * USECS_PER_DAY;
+	TimestampTz time = (int64) unix_ms * USECS_PER_MSEC - epoch_days * USECS_PER_DAY;
 
 	return pstrdup(timestamptz_to_str(time));
 }
@@ -463,7 +463,7 @@ lead_interval(uint64 id, uint64 now_ms)
 	Interval   *lead = palloc0(sizeof(Interval));
 	uint64		id_ms = scru64_get_timestamp(id) << SCRU64_TICK_SHIFT;
 
-	lead->time = ((int64) id_ms - (int64) now_ms) * US_PER_MS;
+	lead->time = ((int64) id_ms - (int64) now_ms) * USECS_PER_MSEC;
 	return lead;
 }
 

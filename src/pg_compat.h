@@ -15,6 +15,11 @@
 #error "scru64 requires PostgreSQL 15 or later"
 #endif
 
+/* The macros of variable-length types left postgres.h with 16. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* Soft errors came with 16.  Before, a bad input is an ordinary error. */
 #if PG_VERSION_NUM >= 160000
 #include "nodes/miscnodes.h"
