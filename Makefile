@@ -13,6 +13,8 @@ OBJS = \
 	src/node_spec.o \
 	src/node_state.o \
 	src/selectivity.o \
+	src/time.o \
+	src/time_index.o \
 	src/type.o
 
 DATA = sql/scru64--1.0.sql

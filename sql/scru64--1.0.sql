@@ -269,11 +269,147 @@ COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
 -- Parts of an ID
 -- ---------------------------------------------------------------------------
 
+-- Its support function supports nothing: it has the library loaded in time for
+-- conditions on scru64_timestamp(id) to find an index on id.
+CREATE FUNCTION scru64_timestamp_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_timestamp(scru64) RETURNS timestamptz
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT scru64_timestamp_support;
 CREATE FUNCTION scru64_node_ctr(scru64) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_from_parts(ts timestamptz, node_ctr integer) RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+COMMENT ON FUNCTION scru64_timestamp_support(internal)
+	IS 'planner support for scru64_timestamp';
+COMMENT ON FUNCTION scru64_timestamp(scru64)
+	IS 'time of an ID: start of its tick of 256 ms';
 COMMENT ON FUNCTION scru64_node_ctr(scru64)
 	IS 'node_id and counter of an ID: the low 24 bits';
+COMMENT ON FUNCTION scru64_from_parts(timestamptz, integer)
+	IS 'ID with this node_ctr in the tick that holds ts';
+
+-- Explicit: an ID is not a time, it only has one.
+CREATE CAST (scru64 AS timestamptz) WITH FUNCTION scru64_timestamp(scru64);
+
+COMMENT ON CAST (scru64 AS timestamptz) IS 'time of an ID: start of its tick of 256 ms';
+
+
+-- ---------------------------------------------------------------------------
+-- Time ranges
+--
+-- An ID compares with a timestamptz by its time. Each operator is an SQL
+-- function that the planner inlines, so that what it sees, before it looks for
+-- indexes, partitions and statistics, is a comparison of IDs. The bodies are
+-- of the SQL-standard form: their names are bound here, and no search_path
+-- matters later.
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_min(timestamptz) RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_max(timestamptz) RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_min(timestamptz) IS 'smallest ID whose time is not before this';
+COMMENT ON FUNCTION scru64_max(timestamptz) IS 'largest ID whose time is not after this';
+
+CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $1 < scru64_min($2);
+CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $1 <= scru64_max($2);
+CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $1 >= scru64_min($2);
+CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $1 > scru64_max($2);
+
+CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $2 > scru64_max($1);
+CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $2 >= scru64_min($1);
+CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $2 <= scru64_max($1);
+CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN $2 < scru64_min($1);
+
+COMMENT ON FUNCTION scru64_lt_timestamptz(scru64, timestamptz) IS 'implementation of < operator';
+COMMENT ON FUNCTION scru64_le_timestamptz(scru64, timestamptz) IS 'implementation of <= operator';
+COMMENT ON FUNCTION scru64_ge_timestamptz(scru64, timestamptz) IS 'implementation of >= operator';
+COMMENT ON FUNCTION scru64_gt_timestamptz(scru64, timestamptz) IS 'implementation of > operator';
+COMMENT ON FUNCTION timestamptz_lt_scru64(timestamptz, scru64) IS 'implementation of < operator';
+COMMENT ON FUNCTION timestamptz_le_scru64(timestamptz, scru64) IS 'implementation of <= operator';
+COMMENT ON FUNCTION timestamptz_ge_scru64(timestamptz, scru64) IS 'implementation of >= operator';
+COMMENT ON FUNCTION timestamptz_gt_scru64(timestamptz, scru64) IS 'implementation of > operator';
+
+CREATE OPERATOR < (
+	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_lt_timestamptz,
+	COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_le_timestamptz,
+	COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR >= (
+	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_ge_timestamptz,
+	COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR > (
+	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_gt_timestamptz,
+	COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+CREATE OPERATOR < (
+	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_lt_scru64,
+	COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_le_scru64,
+	COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR >= (
+	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_ge_scru64,
+	COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR > (
+	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_gt_scru64,
+	COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+
+COMMENT ON OPERATOR < (scru64, timestamptz) IS 'less than, by time';
+COMMENT ON OPERATOR <= (scru64, timestamptz) IS 'less than or equal, by time';
+COMMENT ON OPERATOR >= (scru64, timestamptz) IS 'greater than or equal, by time';
+COMMENT ON OPERATOR > (scru64, timestamptz) IS 'greater than, by time';
+COMMENT ON OPERATOR < (timestamptz, scru64) IS 'less than, by time';
+COMMENT ON OPERATOR <= (timestamptz, scru64) IS 'less than or equal, by time';
+COMMENT ON OPERATOR >= (timestamptz, scru64) IS 'greater than or equal, by time';
+COMMENT ON OPERATOR > (timestamptz, scru64) IS 'greater than, by time';
+
+
+-- RANGE BETWEEN '1 hour' PRECEDING AND CURRENT ROW, over an ID. Not immutable:
+-- how long a day is depends on the time zone.
+CREATE FUNCTION scru64_in_range(scru64, scru64, interval, boolean, boolean) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_in_range(scru64, scru64, interval, boolean, boolean)
+	IS 'window RANGE support';
+
+ALTER OPERATOR FAMILY scru64_ops USING btree ADD
+	FUNCTION 3 (scru64, interval) scru64_in_range(scru64, scru64, interval, boolean, boolean);
 
 
 -- ---------------------------------------------------------------------------

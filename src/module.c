@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * module.c
- *		What happens when the library is loaded: settings, memory request.
+ *		What happens when the library is loaded: settings, planner hook, memory
+ *		request.
  *
  * Upper storey, at the top: nothing calls it but PostgreSQL.
  *
@@ -21,6 +22,7 @@
 #include "generate.h"
 #include "node_spec.h"
 #include "node_state.h"
+#include "time_index.h"
 
 #define GUC_PREFIX			"scru64"
 #define NODE_SPEC_VARIABLE	"SCRU64_NODE_SPEC"
@@ -96,6 +98,8 @@ _PG_init(void)
 							NULL);
 
 	MarkGUCPrefixReserved(GUC_PREFIX);
+
+	time_index_init();
 
 	if (COMPAT_PRELOAD_RESERVES_MEMORY &&
 		process_shared_preload_libraries_in_progress)

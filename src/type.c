@@ -36,6 +36,16 @@ PG_FUNCTION_INFO_V1(scru64_from_bytea);
 PG_FUNCTION_INFO_V1(scru64_node_ctr);
 
 /*
+ * Does a text begin as a date does, 2026-01-31?  In "id >= '2026-01-31'" the
+ * literal is taken for an ID.
+ */
+static bool
+looks_like_date(const char *text)
+{
+	return strspn(text, "0123456789") == 4 && text[4] == '-';
+}
+
+/*
  * scru64_in(cstring) -> scru64
  *
  * Twelve Base36 digits of either case and nothing else.  22P02 otherwise, as a
@@ -53,7 +63,10 @@ scru64_in(PG_FUNCTION_ARGS)
 				 errmsg("invalid input syntax for type %s: \"%s\"",
 						"scru64", text),
 				 errdetail("A scru64 is written as exactly %d digits, each 0-9 or a-z.",
-						   BASE36_DIGITS)));
+						   BASE36_DIGITS),
+				 looks_like_date(text) ?
+				 errhint("To compare an ID with a time, write: timestamptz '%s'.",
+						 text) : 0));
 
 	PG_RETURN_INT64((int64) id);
 }
