@@ -13,6 +13,7 @@ OBJS = \
 	src/node_spec.o \
 	src/node_state.o \
 	src/selectivity.o \
+	src/state_file.o \
 	src/time.o \
 	src/time_index.o \
 	src/type.o
@@ -41,7 +42,7 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 
 # Every module's symbols share one name space in a server: show others only
 # names that say scru64.
-src/base36.o src/generator.o src/node_spec.o src/node_state.o: \
+src/base36.o src/generator.o src/node_spec.o src/node_state.o src/state_file.o: \
 	CFLAGS += -fvisibility=hidden
 
 .PHONY: unit-check

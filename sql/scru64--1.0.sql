@@ -430,6 +430,7 @@ CREATE FUNCTION scru64_generators(
 	OUT last_id scru64,
 	OUT node_spec text,
 	OUT lead interval,
+	OUT durable_until timestamptz,
 	OUT counter_overflows bigint,
 	OUT clock_rollbacks bigint,
 	OUT waits bigint
@@ -440,7 +441,7 @@ CREATE FUNCTION scru64_generators(
 COMMENT ON FUNCTION scru64_generators() IS 'nodes in use on this server';
 
 CREATE VIEW scru64_generators AS
-	SELECT node_id, node_id_size, last_id, node_spec, lead,
+	SELECT node_id, node_id_size, last_id, node_spec, lead, durable_until,
 		   counter_overflows, clock_rollbacks, waits
 	FROM scru64_generators();
 
@@ -450,6 +451,7 @@ COMMENT ON COLUMN scru64_generators.node_id_size IS 'bits of the node_id';
 COMMENT ON COLUMN scru64_generators.last_id IS 'last ID given out';
 COMMENT ON COLUMN scru64_generators.node_spec IS 'node spec that continues after the last ID';
 COMMENT ON COLUMN scru64_generators.lead IS 'time of the last ID minus the clock';
+COMMENT ON COLUMN scru64_generators.durable_until IS 'time up to which IDs can be given out before the state file is written again';
 COMMENT ON COLUMN scru64_generators.counter_overflows IS 'ticks entered early because the counter was full';
 COMMENT ON COLUMN scru64_generators.clock_rollbacks IS 'times the clock was seen to go back';
 COMMENT ON COLUMN scru64_generators.waits IS 'IDs that had to wait for the clock';

@@ -24,6 +24,7 @@
 #include "common/pg_prng.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
@@ -55,6 +56,9 @@
 
 #define WAIT_EVENT_NAME		"Scru64Clock"
 
+/* Seconds between two messages of a kind in the log about one node. */
+#define LOG_INTERVAL		60
+
 /* Columns of scru64_generators(). */
 enum
 {
@@ -63,6 +67,7 @@ enum
 	COLUMN_LAST_ID,
 	COLUMN_NODE_SPEC,
 	COLUMN_LEAD,
+	COLUMN_DURABLE_UNTIL,
 	COLUMN_COUNTER_OVERFLOWS,
 	COLUMN_CLOCK_ROLLBACKS,
 	COLUMN_WAITS,
@@ -166,8 +171,94 @@ clock_tick(void)
 }
 
 /*
- * Keep the highest clock that this node's sessions have seen, and count when
- * it goes back.
+ * Text for messages, palloc'd
+ */
+
+static char *
+node_text(Scru64Node node)
+{
+	NodeSpec	spec = {.node = node};
+	char	   *text = palloc(NODE_SPEC_BUFLEN);
+
+	node_spec_format(&spec, text);
+	return text;
+}
+
+static char *
+id_text(uint64 id)
+{
+	char	   *text = palloc0(BASE36_DIGITS + 1);
+
+	base36_encode(id, text);
+	return text;
+}
+
+static TimestampTz
+time_of_ms(uint64 unix_ms)
+{
+	const int64 epoch_days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
+
+	return (TimestampTz) unix_ms * USECS_PER_MSEC - epoch_days * USECS_PER_DAY;
+}
+
+static char *
+time_text(uint64 unix_ms)
+{
+	return pstrdup(timestamptz_to_str(time_of_ms(unix_ms)));
+}
+
+/*
+ * What happens to the clock, and what is said of it
+ */
+
+/*
+ * Is it time to log something again?  By the monotonic clock: the other one is
+ * what is logged about.
+ */
+static bool
+log_is_due(pg_atomic_uint64 *logged)
+{
+	uint64		last = pg_atomic_read_u64(logged);
+	instr_time	time;
+	uint64		now;
+
+	INSTR_TIME_SET_CURRENT(time);
+	now = (uint64) INSTR_TIME_GET_DOUBLE(time);
+	return (last == 0 || now - last >= LOG_INTERVAL) &&
+		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
+}
+
+static void
+log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
+{
+	if (!log_is_due(&slot->rollback_logged))
+		return;
+	ereport(LOG,
+			(errmsg("the clock went back from %s to %s",
+					time_text(seen << SCRU64_TICK_SHIFT),
+					time_text(now << SCRU64_TICK_SHIFT)),
+			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
+					   node_text(session.spec.node),
+					   "scru64.rollback_allowance", scru64_rollback_allowance)));
+}
+
+static void
+log_wait(NodeSlot *slot, uint64 last)
+{
+	if (!log_is_due(&slot->wait_logged))
+		return;
+	ereport(LOG,
+			(errmsg("node %s waits for the clock",
+					node_text(session.spec.node)),
+			 errdetail("Its last ID, %s, is ahead of the clock by \"%s\" (%d ms).",
+					   id_text(last), "scru64.rollback_allowance",
+					   scru64_rollback_allowance),
+			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: give it a smaller node_id_size.")));
+}
+
+/*
+ * Keep the clock as this node's sessions have last seen it, and notice when it
+ * goes back.
  */
 static void
 observe_clock(NodeSlot *slot, uint64 now)
@@ -187,7 +278,10 @@ observe_clock(NodeSlot *slot, uint64 now)
 		now = clock_tick();
 		if (now < seen &&
 			pg_atomic_compare_exchange_u64(&slot->clock, &seen, now))
+		{
 			pg_atomic_fetch_add_u64(&slot->clock_rollbacks, 1);
+			log_rollback(slot, seen, now);
+		}
 	}
 }
 
@@ -213,38 +307,6 @@ wait_for_clock(uint64 due)
 }
 
 /*
- * Text for messages, palloc'd
- */
-
-static char *
-node_text(Scru64Node node)
-{
-	NodeSpec	spec = {.node = node};
-	char	   *text = palloc(NODE_SPEC_BUFLEN);
-
-	node_spec_format(&spec, text);
-	return text;
-}
-
-static char *
-id_text(uint64 id)
-{
-	char	   *text = palloc0(BASE36_DIGITS + 1);
-
-	base36_encode(id, text);
-	return text;
-}
-
-static char *
-time_text(uint64 unix_ms)
-{
-	const int64 epoch_days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
-	TimestampTz time = (int64) unix_ms * USECS_PER_MSEC - epoch_days * USECS_PER_DAY;
-
-	return pstrdup(timestamptz_to_str(time));
-}
-
-/*
  * Errors
  */
 
@@ -267,8 +329,8 @@ node_overlaps(const NodeReport *obstacle)
 			 errmsg("node %s overlaps node %s, which is in use on this server",
 					node_text(session.spec.node), node_text(obstacle->node)),
 			 errdetail("The last ID of node %s, %s, is of %s.",
-					   node_text(obstacle->node), id_text(obstacle->last_id),
-					   time_text(scru64_get_timestamp(obstacle->last_id) << SCRU64_TICK_SHIFT)),
+					   node_text(obstacle->node), id_text(obstacle->reached),
+					   time_text(scru64_get_timestamp(obstacle->reached) << SCRU64_TICK_SHIFT)),
 			 errhint("Choose node_ids of which none is a bit prefix of another, or wait until the other node has been idle for longer than \"%s\".",
 					 "scru64.rollback_allowance")));
 }
@@ -336,6 +398,25 @@ attach(void)
 }
 
 /*
+ * May IDs of this tick be given out?  If not, see to it that they soon may, and
+ * return false: the state may be another one by then.
+ *
+ * A node that overflows goes on to do so, up to the allowance: have its ceiling
+ * beyond that, so that this is as rare under load.
+ */
+static bool
+is_durable(uint64 timestamp, uint64 now, bool overflow)
+{
+	uint64		foreseen = now + NODE_DURABLE_TICKS +
+		(overflow ? allowance_ticks() : 0);
+
+	if (timestamp <= node_state_durable(session.slot))
+		return true;
+	node_state_make_durable(session.slot, session.key, timestamp, foreseen);
+	return false;
+}
+
+/*
  * All that generator_increment() does not do.  False if there is nothing to
  * advance to yet: read the state anew.
  */
@@ -345,6 +426,8 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 	NodeSlot   *slot = session.slot;
 	uint64		allowance = allowance_ticks();
 	uint64		last;
+	bool		overflow;
+	GeneratorVerdict verdict;
 
 	if (*state == NODE_STATE_CHANGING)
 	{
@@ -354,19 +437,26 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 
 	observe_clock(slot, now);
 	last = node_state_last(*state, &session.generator);
-	switch (generator_next(&session.generator, last, now, allowance,
-						   pg_prng_uint32(&pg_global_prng_state), next))
+	verdict = generator_next(&session.generator, last, now, allowance,
+							 pg_prng_uint32(&pg_global_prng_state), next);
+	switch (verdict)
 	{
 		case GENERATOR_NEXT:
-			return node_state_advance(slot, state, *next);
 		case GENERATOR_NEXT_BY_OVERFLOW:
-			if (!node_state_advance(slot, state, *next))
+			/* a start only reads like a full counter */
+			overflow = verdict == GENERATOR_NEXT_BY_OVERFLOW && last == *state;
+			if (!is_durable(scru64_get_timestamp(*next), now, overflow) ||
+				!node_state_advance(slot, state, *next))
 				return false;
-			pg_atomic_fetch_add_u64(&slot->counter_overflows, 1);
+			if (overflow)
+				pg_atomic_fetch_add_u64(&slot->counter_overflows, 1);
 			return true;
 		case GENERATOR_WAIT:
 			if (!*waited)
+			{
 				pg_atomic_fetch_add_u64(&slot->waits, 1);
+				log_wait(slot, last);
+			}
 			*waited = true;
 			wait_for_clock(generator_due(&session.generator, last, allowance));
 			return false;
@@ -488,7 +578,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 	for (int i = 0; i < count; i++)
 	{
 		const NodeReport *report = &reports[i];
-		NodeSpec	spec = {.node = report->node,.node_prev = report->last_id};
+		NodeSpec	spec = {.node = report->node,.node_prev = report->reached};
 		char		spec_text[NODE_SPEC_BUFLEN];
 		Datum		values[NUM_COLUMNS];
 		bool		nulls[NUM_COLUMNS] = {0};
@@ -499,6 +589,8 @@ scru64_generators(PG_FUNCTION_ARGS)
 		values[COLUMN_LAST_ID] = Int64GetDatum((int64) report->last_id);
 		nulls[COLUMN_LAST_ID] = report->last_id == 0;
 		values[COLUMN_NODE_SPEC] = CStringGetTextDatum(spec_text);
+		values[COLUMN_DURABLE_UNTIL] = TimestampTzGetDatum(time_of_ms(report->durable << SCRU64_TICK_SHIFT));
+		nulls[COLUMN_DURABLE_UNTIL] = report->durable == 0;
 		values[COLUMN_LEAD] = IntervalPGetDatum(lead_interval(report->last_id, now_ms));
 		nulls[COLUMN_LEAD] = report->last_id == 0;
 		values[COLUMN_COUNTER_OVERFLOWS] = Int64GetDatum((int64) report->counter_overflows);

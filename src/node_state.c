@@ -4,17 +4,27 @@
  *		The state of the nodes in use on this server, shared by all sessions.
  *
  * Upper storey.  A fixed array of slots in shared memory, one for each node in
- * use.  May call the lower storey; raises errors only where shared memory is
- * obtained, never with the lock held.
+ * use, and when they go to the state file.  May call the lower storey and
+ * state_file.c; raises errors only where shared memory is obtained and where
+ * the file is read or written, never with the lock held.
  *
  * What guards what:
  *
  *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
  *						by compare-and-swap; replaced under the lock.
  *	NodeSlot.key		atomic.  Read without a lock, written under it.
+ *	NodeSlot.durable	atomic.  Raised by the holder of the file, under the lock
+ *						in shared mode; set to 0 under the lock.
+ *	NodeSlot.wanted		atomic.  Raised under the lock in shared mode.
  *	NodeSlot.clock		atomic; a hint, no ID depends on it.
- *	the three counts	atomic; statistics, no ID depends on them.
+ *	the counts, and when something was logged
+ *						atomic; no ID depends on them.
  *	NodeStates.floor	the lock.
+ *	NodeStates.hand		the lock.
+ *	NodeStates.loaded	atomic.  Set once, by the holder of the file.
+ *	NodeStates.file_busy	atomic: who exchanges 0 for 1 holds the file, until it
+ *						writes 0.  The only thing here that is held during I/O.
+ *						Waiting for it can be cancelled.
  *	NodeStates.lock		taken exclusively to give or take a slot, shared to look
  *						one up.  While it is held nothing raises, allocates or
  *						waits, and it is not on the path of an ordinary ID.
@@ -25,9 +35,9 @@
  *						it.
  *	start				NO_ID | timestamp << 24 | mark.  The node has given out
  *						nothing since it got the slot, and must not give out
- *						anything in that tick or before.  The mark is the
- *						node_id, a 1 bit, and 0 bits up to 24: no two nodes have
- *						the same.
+ *						anything in that tick or before, because it may have
+ *						done so earlier.  The mark is the node_id, a 1 bit, and
+ *						0 bits up to 24: no two nodes have the same.
  *	CHANGING			The slot is just being given to another node.
  *
  * Invariants:
@@ -36,6 +46,17 @@
  *	  slot, and a slot starts at the floor or above.  So nothing is forgotten
  *	  that matters when a slot is taken away: the node's next ID, whenever it
  *	  comes back, is in a later tick, whatever the clock does.
+ *
+ *	- No ID of a tick above its slot's durable is given out, and durable is raised
+ *	  only after a file was written that has the node with that ceiling, or a
+ *	  higher one.  Every file has the ceilings of all nodes that have a slot,
+ *	  and the floor for all others.  So the file is bounded: an entry goes when
+ *	  its node has lost its slot, because the floor says then what it said.  And
+ *	  after a restart, clean or not, a node starts above everything that it has
+ *	  given out.
+ *
+ *	- A state that is an ID is of a tick at or below durable: the check is due
+ *	  when a tick is entered, not at every ID.
  *
  *	- No state word comes back in a slot under another node.  An ID that was
  *	  the state of a node that lost its slot is at or below the floor, and later
@@ -49,11 +70,19 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/xlogrecovery.h"
+#include "miscadmin.h"
+#include "storage/condition_variable.h"
+#include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "utils/timestamp.h"
 
 #include "node_state.h"
+#include "state_file.h"
 
 #define NODE_STATE_NAME		"scru64"
+#define FILE_WAIT_EVENT_NAME	"Scru64StateFile"
+
 
 typedef union PaddedNodeSlot
 {
@@ -69,6 +98,10 @@ typedef struct NodeStates
 	LWLock		lock;
 	int			tranche_id;
 	uint64		floor;			/* in ticks */
+	int			hand;			/* where the last slot was taken away */
+	pg_atomic_uint32 loaded;
+	pg_atomic_uint32 file_busy;
+	ConditionVariable file_free;
 	PaddedNodeSlot slots[NODE_SLOTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 } NodeStates;
 
@@ -87,10 +120,14 @@ init_slot(NodeSlot *slot)
 {
 	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
 	pg_atomic_init_u32(&slot->key, 0);
+	pg_atomic_init_u64(&slot->durable, 0);
+	pg_atomic_init_u64(&slot->wanted, 0);
 	pg_atomic_init_u64(&slot->clock, 0);
 	pg_atomic_init_u64(&slot->counter_overflows, 0);
 	pg_atomic_init_u64(&slot->clock_rollbacks, 0);
 	pg_atomic_init_u64(&slot->waits, 0);
+	pg_atomic_init_u64(&slot->rollback_logged, 0);
+	pg_atomic_init_u64(&slot->wait_logged, 0);
 }
 
 static void
@@ -101,6 +138,10 @@ init_node_states(void *memory)
 	states->tranche_id = LWLockNewTrancheId();
 	LWLockInitialize(&states->lock, states->tranche_id);
 	states->floor = 0;
+	states->hand = 0;
+	pg_atomic_init_u32(&states->loaded, 0);
+	pg_atomic_init_u32(&states->file_busy, 0);
+	ConditionVariableInit(&states->file_free);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&states->slots[i].slot);
 }
@@ -153,21 +194,24 @@ node_state_last(uint64 state, const Generator *generator)
 	return generator_last_of_tick(generator, state_timestamp(state));
 }
 
-/* Has the node of this state given out an ID that counts as recent? */
+/* Can the node of this state have given out an ID that counts as recent? */
 static bool
 state_in_use(uint64 state, uint64 now, uint64 allowance)
 {
-	return (state & NODE_STATE_NO_ID) == 0 &&
-		state_timestamp(state) + allowance >= now;
+	return state_timestamp(state) + allowance >= now;
 }
 
 static void
 report_slot(NodeSlot *slot, NodeKey key, NodeReport *report)
 {
 	uint64		state = pg_atomic_read_u64(&slot->state);
+	Generator	generator = generator_make(node_of_key(key));
 
 	report->node = node_of_key(key);
 	report->last_id = (state & NODE_STATE_NO_ID) == 0 ? state : 0;
+	report->reached = state_timestamp(state) > 0 ?
+		node_state_last(state, &generator) : 0;
+	report->durable = pg_atomic_read_u64(&slot->durable);
 	report->counter_overflows = pg_atomic_read_u64(&slot->counter_overflows);
 	report->clock_rollbacks = pg_atomic_read_u64(&slot->clock_rollbacks);
 	report->waits = pg_atomic_read_u64(&slot->waits);
@@ -218,9 +262,7 @@ give_slot(NodeSlot *slot, NodeKey key, uint64 state)
 static void
 forget_state(uint64 state)
 {
-	/* the tick of a start is the floor of its time: at or below today's */
-	if ((state & NODE_STATE_NO_ID) == 0)
-		node_states->floor = Max(node_states->floor, state_timestamp(state));
+	node_states->floor = Max(node_states->floor, state_timestamp(state));
 }
 
 /*
@@ -254,43 +296,271 @@ retire_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 }
 
 /*
- * A slot without a node: a free one, or the one whose node is ahead of the
- * clock least, taken from it.  Lock held exclusively.
+ * A slot without a node: a free one, or the one whose sessions have not looked
+ * at the clock for longest, taken from its node.  Lock held exclusively.
+ *
+ * The search goes round: when all slots are equally busy, each has the same
+ * time to give out IDs before it is taken away again.
  */
 static NodeSlot *
 free_slot(void)
 {
 	NodeSlot   *least_recent = find_slot(0);
+	int			hand = node_states->hand;
 
 	if (least_recent != NULL)
 		return least_recent;
 
-	least_recent = slot_at(0);
-	for (int i = 1; i < NODE_SLOTS; i++)
+	for (int i = 1; i <= NODE_SLOTS; i++)
 	{
-		if (state_timestamp(pg_atomic_read_u64(&slot_at(i)->state)) <
-			state_timestamp(pg_atomic_read_u64(&least_recent->state)))
-			least_recent = slot_at(i);
+		int			candidate = (node_states->hand + i) % NODE_SLOTS;
+
+		if (least_recent == NULL ||
+			pg_atomic_read_u64(&slot_at(candidate)->clock) <
+			pg_atomic_read_u64(&least_recent->clock))
+		{
+			least_recent = slot_at(candidate);
+			hand = candidate;
+		}
 	}
+	node_states->hand = hand;
 	forget_state(take_slot(least_recent));
 	return least_recent;
 }
 
-/* Start a node in a slot without a node.  Lock held exclusively. */
+/*
+ * Start a node in a slot without a node, after a tick.  Lock held exclusively.
+ */
 static void
-start_node(NodeSlot *slot, const NodeSpec *spec)
+start_node(NodeSlot *slot, Scru64Node node, uint64 timestamp, uint64 now)
 {
-	uint64		state = start_after(spec->node, node_states->floor);
-
-	if (scru64_get_timestamp(spec->node_prev) > node_states->floor)
-		state = spec->node_prev;
-
-	pg_atomic_write_u64(&slot->clock, 0);
+	pg_atomic_write_u64(&slot->durable, 0);
+	pg_atomic_write_u64(&slot->wanted, 0);
+	pg_atomic_write_u64(&slot->clock, now);
 	pg_atomic_write_u64(&slot->counter_overflows, 0);
 	pg_atomic_write_u64(&slot->clock_rollbacks, 0);
 	pg_atomic_write_u64(&slot->waits, 0);
-	give_slot(slot, node_key(spec->node), state);
+	pg_atomic_write_u64(&slot->rollback_logged, 0);
+	pg_atomic_write_u64(&slot->wait_logged, 0);
+	give_slot(slot, node_key(node), start_after(node, timestamp));
 }
+
+/*
+ * The state file
+ */
+
+/* Let others have the file, if this session holds it. */
+static void
+release_file(int code, Datum held)
+{
+	volatile bool *is_held = (volatile bool *) DatumGetPointer(held);
+
+	(void) code;
+	if (!*is_held)
+		return;
+	*is_held = false;
+	/* what was done with the file comes before it is free */
+	pg_memory_barrier();
+	pg_atomic_write_u32(&node_states->file_busy, 0);
+	ConditionVariableBroadcast(&node_states->file_free);
+}
+
+static void
+wait_for_file(volatile bool *held)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = compat_wait_event(FILE_WAIT_EVENT_NAME);
+
+	ConditionVariablePrepareToSleep(&node_states->file_free);
+	while (pg_atomic_exchange_u32(&node_states->file_busy, 1) != 0)
+		ConditionVariableSleep(&node_states->file_free, wait_event);
+	*held = true;
+	ConditionVariableCancelSleep();
+}
+
+/* Do something as the only session that reads or writes the file. */
+static void
+with_file(void (*work) (void *), void *arg)
+{
+	volatile bool held = false;
+
+	PG_ENSURE_ERROR_CLEANUP(release_file, PointerGetDatum(&held));
+	{
+		wait_for_file(&held);
+		work(arg);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(release_file, PointerGetDatum(&held));
+	release_file(0, PointerGetDatum(&held));
+}
+
+/*
+ * The tick at or below which the server that this one was a copy of, and has
+ * been promoted from, can have given out the IDs that this one knows of; 0 if
+ * it has not been promoted since it was started.
+ *
+ * The write-ahead log tells that server's clock, at the last commit, and no ID
+ * was ahead of the clock by more than the allowance.
+ */
+static uint64
+promotion_floor(uint64 allowance)
+{
+	const TimestampTz unix_epoch =
+		(TimestampTz) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
+	TimestampTz last_commit = GetLatestXTime();
+
+	if (last_commit == 0 || last_commit <= unix_epoch)
+		return 0;
+	return (uint64) ((last_commit - unix_epoch) / (SCRU64_TICK_MS * 1000)) +
+		allowance;
+}
+
+/*
+ * Start all nodes that the file knows at their ceilings.  Holder of the file.
+ * *allowance is in ticks.
+ */
+static void
+load_states(void *allowance)
+{
+	StateFile	file = {0};
+	uint64		floor;
+
+	if (pg_atomic_read_u32(&node_states->loaded))
+		return;
+	(void) state_file_read(&file);
+	floor = Max(file.floor, promotion_floor(*(uint64 *) allowance));
+
+	LWLockAcquire(&node_states->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < file.num_nodes; i++)
+	{
+		uint64		ceiling = scru64_get_timestamp(file.nodes[i].node_prev);
+
+		/* there are never more, unless somebody has made the file */
+		if (i >= NODE_SLOTS)
+			floor = Max(floor, ceiling);
+		else
+			start_node(slot_at(i), file.nodes[i].node, Max(floor, ceiling), 0);
+	}
+	node_states->floor = floor;
+	LWLockRelease(&node_states->lock);
+
+	/* the slots come before the word that they are there */
+	pg_write_barrier();
+	pg_atomic_write_u32(&node_states->loaded, 1);
+}
+
+/*
+ * The ceilings that are wanted, or else in force, of all nodes.  slots[] gets
+ * the slot of each node of the file.
+ */
+static void
+collect_ceilings(StateFile *file, NodeSlot *slots[NODE_SLOTS])
+{
+	file->num_nodes = 0;
+	LWLockAcquire(&node_states->lock, LW_SHARED);
+	file->floor = node_states->floor;
+	for (int i = 0; i < NODE_SLOTS; i++)
+	{
+		NodeSlot   *slot = slot_at(i);
+		NodeKey		key = pg_atomic_read_u32(&slot->key);
+		uint64		timestamp = Max(pg_atomic_read_u64(&slot->wanted),
+									pg_atomic_read_u64(&slot->durable));
+		NodeSpec   *entry = &file->nodes[file->num_nodes];
+		Generator	generator;
+
+		if (key == 0)
+			continue;
+		/* a node that has asked for nothing yet is where it has started */
+		timestamp = Max(timestamp,
+						state_timestamp(pg_atomic_read_u64(&slot->state)));
+		/* the floor says as much */
+		if (timestamp <= file->floor)
+			continue;
+		entry->node = node_of_key(key);
+		generator = generator_make(entry->node);
+		entry->node_prev = generator_last_of_tick(&generator, timestamp);
+		slots[file->num_nodes++] = slot;
+	}
+	LWLockRelease(&node_states->lock);
+}
+
+/* Put the ceilings of a file that was written in force. */
+static void
+publish_ceilings(const StateFile *file, NodeSlot *slots[NODE_SLOTS])
+{
+	LWLockAcquire(&node_states->lock, LW_SHARED);
+	for (int i = 0; i < file->num_nodes; i++)
+	{
+		const NodeSpec *entry = &file->nodes[i];
+		uint64		timestamp = scru64_get_timestamp(entry->node_prev);
+
+		/* the slot may have been given to another node meanwhile */
+		if (pg_atomic_read_u32(&slots[i]->key) == node_key(entry->node) &&
+			pg_atomic_read_u64(&slots[i]->durable) < timestamp)
+			pg_atomic_write_u64(&slots[i]->durable, timestamp);
+	}
+	LWLockRelease(&node_states->lock);
+}
+
+/* What node_state_make_durable() asks of the holder of the file. */
+typedef struct DurableRequest
+{
+	NodeSlot   *slot;
+	NodeKey		key;
+	uint64		timestamp;
+} DurableRequest;
+
+/* Write the file, unless somebody else has written what was asked for. */
+static void
+save_states(void *arg)
+{
+	const DurableRequest *request = arg;
+	NodeSpec	nodes[NODE_SLOTS];
+	NodeSlot   *slots[NODE_SLOTS];
+	StateFile	file = {.nodes = nodes};
+
+	if (pg_atomic_read_u32(&request->slot->key) != request->key ||
+		node_state_durable(request->slot) >= request->timestamp)
+		return;
+	collect_ceilings(&file, slots);
+	state_file_write(&file);
+	publish_ceilings(&file, slots);
+}
+
+/*
+ * Have a ceiling for a tick on disk, or better one for a later tick, foreseen.
+ * When this returns normally, node_state_durable() is at or above timestamp
+ * unless the slot was given to another node.
+ *
+ * What is asked for is left in the slot, so that who holds the file meanwhile
+ * or next writes it for all who wait.
+ */
+void
+node_state_make_durable(NodeSlot *slot, NodeKey key, uint64 timestamp,
+						uint64 foreseen)
+{
+	DurableRequest request = {
+		.slot = slot,
+		.key = key,
+		.timestamp = timestamp
+	};
+	uint64		wanted = Max(timestamp, Min(foreseen, SCRU64_LAST_TIMESTAMP));
+	uint64		already;
+
+	LWLockAcquire(&node_states->lock, LW_SHARED);
+	already = pg_atomic_read_u64(&slot->wanted);
+	while (pg_atomic_read_u32(&slot->key) == key && already < wanted &&
+		   !pg_atomic_compare_exchange_u64(&slot->wanted, &already, wanted))
+		continue;
+	LWLockRelease(&node_states->lock);
+
+	with_file(save_states, &request);
+}
+
+/*
+ * Attaching
+ */
 
 /* Is the state of a node at node_prev or above? */
 static bool
@@ -301,15 +571,51 @@ has_reached(uint64 state, const NodeSpec *spec)
 	return node_state_last(state, &generator) >= spec->node_prev;
 }
 
-/* Raise the state of a node to node_prev.  Lock held exclusively. */
+/* Raise the state of a node to node_prev. */
 static void
 raise_state(NodeSlot *slot, const NodeSpec *spec)
 {
-	uint64		state = pg_atomic_read_u64(&slot->state);
+	uint64		state;
 
-	while (!has_reached(state, spec) &&
+	/* under the lock, so that the slot stays the node's */
+	LWLockAcquire(&node_states->lock, LW_SHARED);
+	state = pg_atomic_read_u64(&slot->state);
+	while (pg_atomic_read_u32(&slot->key) == node_key(spec->node) &&
+		   node_state_durable(slot) >= scru64_get_timestamp(spec->node_prev) &&
+		   !has_reached(state, spec) &&
 		   !node_state_advance(slot, &state, spec->node_prev))
 		continue;
+	LWLockRelease(&node_states->lock);
+}
+
+/* The slot of a node, and its state.  NULL if the node overlaps another. */
+static NodeSlot *
+find_or_start(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
+			  NodeReport *obstacle)
+{
+	NodeKey		key = node_key(node);
+	NodeSlot   *slot;
+
+	/* nearly always another session of the node has been here before */
+	LWLockAcquire(&node_states->lock, LW_SHARED);
+	slot = find_slot(key);
+	if (slot != NULL)
+		*state = pg_atomic_read_u64(&slot->state);
+	LWLockRelease(&node_states->lock);
+	if (slot != NULL)
+		return slot;
+
+	LWLockAcquire(&node_states->lock, LW_EXCLUSIVE);
+	slot = find_slot(key);
+	if (slot == NULL && retire_overlapping(node, now, allowance, obstacle))
+	{
+		slot = free_slot();
+		start_node(slot, node, node_states->floor, now);
+	}
+	if (slot != NULL)
+		*state = pg_atomic_read_u64(&slot->state);
+	LWLockRelease(&node_states->lock);
+	return slot;
 }
 
 /*
@@ -320,49 +626,39 @@ raise_state(NodeSlot *slot, const NodeSpec *spec)
  *
  * *slot stays good to read for the life of the backend, but may be given to
  * another node at any time: node_state_read() tells.  *obstacle is set with
- * NODE_OVERLAPS only.
+ * NODE_OVERLAPS only.  Not to be called during recovery.
  */
 NodeAttachStatus
 node_state_attach(const NodeSpec *spec, uint64 now, uint64 allowance,
 				  NodeSlot **slot, NodeReport *obstacle)
 {
-	NodeKey		key = node_key(spec->node);
-	NodeSlot   *found;
-	bool		overlaps = false;
+	uint64		prev_timestamp = scru64_get_timestamp(spec->node_prev);
 
-	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now,
-						   allowance))
+	if (generator_hopeless(prev_timestamp, now, allowance))
 		return NODE_PREV_AHEAD;
 
 	ensure_node_states();
+	if (!pg_atomic_read_u32(&node_states->loaded))
+		with_file(load_states, &allowance);
 
-	/* nearly always another session of the node has been here before */
-	LWLockAcquire(&node_states->lock, LW_SHARED);
-	found = find_slot(key);
-	if (found != NULL && !has_reached(pg_atomic_read_u64(&found->state), spec))
-		found = NULL;
-	LWLockRelease(&node_states->lock);
-
-	if (found == NULL)
+	for (;;)
 	{
-		LWLockAcquire(&node_states->lock, LW_EXCLUSIVE);
-		found = find_slot(key);
-		if (found != NULL)
-			raise_state(found, spec);
-		else if (retire_overlapping(spec->node, now, allowance, obstacle))
-		{
-			found = free_slot();
-			start_node(found, spec);
-		}
-		else
-			overlaps = true;
-		LWLockRelease(&node_states->lock);
-	}
+		uint64		state;
+		NodeSlot   *found = find_or_start(spec->node, now, allowance, &state,
+										  obstacle);
 
-	if (overlaps)
-		return NODE_OVERLAPS;
-	*slot = found;
-	return NODE_ATTACHED;
+		if (found == NULL)
+			return NODE_OVERLAPS;
+		if (has_reached(state, spec))
+		{
+			*slot = found;
+			return NODE_ATTACHED;
+		}
+		CHECK_FOR_INTERRUPTS();
+		node_state_make_durable(found, node_key(spec->node), prev_timestamp,
+								now + NODE_DURABLE_TICKS);
+		raise_state(found, spec);
+	}
 }
 
 /* Copy what there is to know of every node in use; returns their number. */

@@ -19,6 +19,12 @@
 /* Nodes that can be in use at the same time without taking turns. */
 #define NODE_SLOTS		128
 
+/*
+ * How far ahead a ceiling is put on disk, in ticks: one write in about four
+ * seconds of activity.
+ */
+#define NODE_DURABLE_TICKS	16
+
 /* A node as one number, to be compared in one instruction; never 0. */
 typedef uint32 NodeKey;
 
@@ -49,10 +55,14 @@ typedef struct NodeSlot
 {
 	pg_atomic_uint64 state;		/* last ID, or a start; see node_state.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
-	pg_atomic_uint64 clock;		/* highest clock seen, in ticks */
+	pg_atomic_uint64 durable;	/* IDs up to this tick may be given out */
+	pg_atomic_uint64 wanted;	/* what durable is to be after the next write */
+	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 counter_overflows;
 	pg_atomic_uint64 clock_rollbacks;
 	pg_atomic_uint64 waits;
+	pg_atomic_uint64 rollback_logged;	/* when, in monotonic seconds; or 0 */
+	pg_atomic_uint64 wait_logged;	/* likewise */
 } NodeSlot;
 
 /*
@@ -76,7 +86,9 @@ typedef enum NodeAttachStatus
 typedef struct NodeReport
 {
 	Scru64Node	node;
-	uint64		last_id;		/* 0 if it has given out none */
+	uint64		last_id;		/* 0 if it has given out none since the start */
+	uint64		reached;		/* every ID it gave out is at or below; or 0 */
+	uint64		durable;		/* in ticks; 0 if nothing is in the file yet */
 	uint64		counter_overflows;
 	uint64		clock_rollbacks;
 	uint64		waits;
@@ -88,6 +100,22 @@ extern NodeAttachStatus node_state_attach(const NodeSpec *spec, uint64 now,
 										  NodeReport *obstacle);
 extern int	node_state_report(NodeReport reports[NODE_SLOTS]);
 extern uint64 node_state_last(uint64 state, const Generator *generator);
+extern void node_state_make_durable(NodeSlot *slot, NodeKey key,
+									uint64 timestamp, uint64 foreseen);
+
+/*
+ * The tick up to which IDs may be given out: a ceiling at or above it is on
+ * disk.
+ *
+ * Ordering: it is raised after the file was written, and a session reads it
+ * before it advances the state, which is a full barrier.  If the slot was given
+ * to another node in between, that fails.
+ */
+static inline uint64
+node_state_durable(NodeSlot *slot)
+{
+	return pg_atomic_read_u64(&slot->durable);
+}
 
 /*
  * Read a node's state word.  False if the slot is no longer this node's: then
