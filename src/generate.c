@@ -250,7 +250,7 @@ log_wait(NodeSlot *slot, uint64 last)
 	ereport(LOG,
 			(errmsg("node %s waits for the clock",
 					node_text(session.spec.node)),
-			 errdetail("Its last ID, %s, is ahead of the clock by \"%s\" (%d ms).",
+			 errdetail("The ID after %s would be ahead of the clock by more than \"%s\" (%d ms).",
 					   id_text(last), "scru64.rollback_allowance",
 					   scru64_rollback_allowance),
 			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: give it a smaller node_id_size.")));
