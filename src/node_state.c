@@ -58,10 +58,11 @@
  *	- A state that is an ID is of a tick at or below durable: the check is due
  *	  when a tick is entered, not at every ID.
  *
- *	- No state word comes back in a slot under another node.  An ID that was
- *	  the state of a node that lost its slot is at or below the floor, and later
- *	  IDs are above it; a start names its node.  This is what makes the
- *	  compare-and-swap in node_state_advance() safe without a lock.
+ *	- No state word comes back in a slot, but for a start that no ID could have
+ *	  followed yet.  An ID that was the state of a node that lost its slot is at
+ *	  or below the floor, and later IDs are above it; a start names its node.
+ *	  This is what makes the compare-and-swap in node_state_advance() safe
+ *	  without a lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -258,11 +259,22 @@ give_slot(NodeSlot *slot, NodeKey key, uint64 state)
 	pg_atomic_write_u32(&slot->key, key);
 }
 
-/* Forget the node of a slot that was taken, but for the floor.  Lock held. */
+/*
+ * Forget the node of a slot that was taken, but for the floor.  Lock held
+ * exclusively.
+ *
+ * A start must not come back after its node had a ceiling: a session that has
+ * found the ceiling high enough could then still advance from it, when the
+ * ceiling is no longer in the file.
+ */
 static void
-forget_state(uint64 state)
+forget_state(NodeSlot *slot, uint64 state)
 {
-	node_states->floor = Max(node_states->floor, state_timestamp(state));
+	bool		used_start = (state & NODE_STATE_NO_ID) != 0 &&
+		node_state_durable(slot) > 0;
+
+	node_states->floor = Max(node_states->floor,
+							 state_timestamp(state) + (used_start ? 1 : 0));
 }
 
 /*
@@ -290,7 +302,7 @@ retire_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 			report_slot(slot, key, obstacle);
 			return false;
 		}
-		forget_state(state);
+		forget_state(slot, state);
 	}
 	return true;
 }
@@ -324,7 +336,7 @@ free_slot(void)
 		}
 	}
 	node_states->hand = hand;
-	forget_state(take_slot(least_recent));
+	forget_state(least_recent, take_slot(least_recent));
 	return least_recent;
 }
 
