@@ -56,6 +56,12 @@
 
 #define WAIT_EVENT_NAME		"Scru64Clock"
 
+/*
+ * How far a ceiling is put ahead of the clock, in ticks: one write in about four
+ * seconds of activity.
+ */
+#define MAX_DURABLE_TICKS	16
+
 /* Seconds between two messages of a kind in the log about one node. */
 #define LOG_INTERVAL		60
 
@@ -378,7 +384,6 @@ attach(void)
 	uint64		now = clock_tick();
 	NodeReport	obstacle;
 
-	CHECK_FOR_INTERRUPTS();
 	PreventCommandDuringRecovery("scru64_generate()");
 	if (session.spec.node.node_id_size == 0)
 		node_spec_not_set();
@@ -398,6 +403,17 @@ attach(void)
 }
 
 /*
+ * How far a ceiling is put ahead of where IDs can get to, in ticks.  A restart
+ * starts above the ceiling: if the allowance is small, have less, so that the
+ * clock is never hopelessly behind then.
+ */
+static uint64
+durable_ticks(uint64 allowance)
+{
+	return allowance > 0 ? Min(MAX_DURABLE_TICKS, allowance - 1) : 0;
+}
+
+/*
  * May IDs of this tick be given out?  If not, see to it that they soon may, and
  * return false: the state may be another one by then.
  *
@@ -405,10 +421,10 @@ attach(void)
  * beyond that, so that this is as rare under load.
  */
 static bool
-is_durable(uint64 timestamp, uint64 now, bool overflow)
+is_durable(uint64 timestamp, uint64 now, uint64 allowance, bool overflow)
 {
-	uint64		foreseen = now + NODE_DURABLE_TICKS +
-		(overflow ? allowance_ticks() : 0);
+	uint64		foreseen = now + durable_ticks(allowance) +
+		(overflow ? allowance : 0);
 
 	if (timestamp <= node_state_durable(session.slot))
 		return true;
@@ -429,6 +445,9 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 	bool		overflow;
 	GeneratorVerdict verdict;
 
+	/* whatever keeps a session from getting an ID, it can be cancelled */
+	CHECK_FOR_INTERRUPTS();
+
 	if (*state == NODE_STATE_CHANGING)
 	{
 		attach();
@@ -445,7 +464,8 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 		case GENERATOR_NEXT_BY_OVERFLOW:
 			/* a start only reads like a full counter */
 			overflow = verdict == GENERATOR_NEXT_BY_OVERFLOW && last == *state;
-			if (!is_durable(scru64_get_timestamp(*next), now, overflow) ||
+			if (!is_durable(scru64_get_timestamp(*next), now, allowance,
+							overflow) ||
 				!node_state_advance(slot, state, *next))
 				return false;
 			if (overflow)

@@ -50,7 +50,7 @@
  *	- No ID of a tick above its slot's durable is given out, and durable is raised
  *	  only after a file was written that has the node with that ceiling, or a
  *	  higher one.  Every file has the ceilings of all nodes that have a slot,
- *	  and the floor for all others.  So the file is bounded: an entry goes when
+ *	  whatever the floor is, and the floor for all others.  So the file is bounded: an entry goes when
  *	  its node has lost its slot, because the floor says then what it said.  And
  *	  after a restart, clean or not, a node starts above everything that it has
  *	  given out.
@@ -71,6 +71,7 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "storage/condition_variable.h"
@@ -83,6 +84,9 @@
 
 #define NODE_STATE_NAME		"scru64"
 #define FILE_WAIT_EVENT_NAME	"Scru64StateFile"
+
+/* The timeline of a server that was never promoted. */
+#define FIRST_TIMELINE		1
 
 
 typedef union PaddedNodeSlot
@@ -249,11 +253,14 @@ take_slot(NodeSlot *slot)
 /*
  * Let a node have a slot that was taken.  Lock held exclusively.
  *
- * Ordering: the state is written before the key, see node_state_read().
+ * Ordering: the state is written before the key, see node_state_read().  What
+ * else was reset in the slot is written before the state: who sees the new state
+ * must not see an old ceiling.
  */
 static void
 give_slot(NodeSlot *slot, NodeKey key, uint64 state)
 {
+	pg_write_barrier();
 	pg_atomic_write_u64(&slot->state, state);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->key, key);
@@ -407,54 +414,67 @@ with_file(void (*work) (void *), void *arg)
 	release_file(0, PointerGetDatum(&held));
 }
 
+/* What load_states() has to know. */
+typedef struct LoadRequest
+{
+	uint64		now;			/* the clock, in ticks */
+	uint64		allowance;		/* in ticks */
+} LoadRequest;
+
 /*
- * The tick at or below which the server that this one was a copy of, and has
- * been promoted from, can have given out the IDs that this one knows of; 0 if
- * it has not been promoted since it was started.
+ * The tick at or below which other servers can have given out the IDs that this
+ * one has, by replication or from a backup; 0 if there were none.
  *
- * The write-ahead log tells that server's clock, at the last commit, and no ID
- * was ahead of the clock by more than the allowance.
+ * No ID is ahead of its server's clock by more than the allowance.  While this
+ * server was in recovery, the write-ahead log has told that clock, at the last
+ * commit.  It tells no more after a restart, but whoever has been promoted since
+ * the file was written is on another timeline than the file.  Then the other
+ * clock may have been ahead of this one; allow for as much as a wait can make
+ * good.  Without a file, most likely no ID was ever given out.
  */
 static uint64
-promotion_floor(uint64 allowance)
+foreign_floor(const StateFile *file, const LoadRequest *request)
 {
 	const TimestampTz unix_epoch =
 		(TimestampTz) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
 	TimestampTz last_commit = GetLatestXTime();
 
-	if (last_commit == 0 || last_commit <= unix_epoch)
+	if (last_commit != 0)
+		return (uint64) (Max(last_commit - unix_epoch, 0) /
+						 (SCRU64_TICK_MS * 1000)) + request->allowance;
+	if (GetWALInsertionTimeLine() == file->timeline)
 		return 0;
-	return (uint64) ((last_commit - unix_epoch) / (SCRU64_TICK_MS * 1000)) +
-		allowance;
+	if (file->num_nodes == 0)
+		return request->now + request->allowance;
+	return request->now + Max(2 * request->allowance, 1) - 1;
 }
 
 /*
  * Start all nodes that the file knows at their ceilings.  Holder of the file.
- * *allowance is in ticks.
  */
 static void
-load_states(void *allowance)
+load_states(void *arg)
 {
-	StateFile	file = {0};
+	StateFile	file = {.timeline = FIRST_TIMELINE};
 	uint64		floor;
 
 	if (pg_atomic_read_u32(&node_states->loaded))
 		return;
 	(void) state_file_read(&file);
-	floor = Max(file.floor, promotion_floor(*(uint64 *) allowance));
+	floor = foreign_floor(&file, arg);
 
 	LWLockAcquire(&node_states->lock, LW_EXCLUSIVE);
+	node_states->floor = Max(file.floor, floor);
 	for (int i = 0; i < file.num_nodes; i++)
 	{
 		uint64		ceiling = scru64_get_timestamp(file.nodes[i].node_prev);
 
 		/* there are never more, unless somebody has made the file */
 		if (i >= NODE_SLOTS)
-			floor = Max(floor, ceiling);
+			node_states->floor = Max(node_states->floor, ceiling);
 		else
 			start_node(slot_at(i), file.nodes[i].node, Max(floor, ceiling), 0);
 	}
-	node_states->floor = floor;
 	LWLockRelease(&node_states->lock);
 
 	/* the slots come before the word that they are there */
@@ -470,6 +490,7 @@ static void
 collect_ceilings(StateFile *file, NodeSlot *slots[NODE_SLOTS])
 {
 	file->num_nodes = 0;
+	file->timeline = GetWALInsertionTimeLine();
 	LWLockAcquire(&node_states->lock, LW_SHARED);
 	file->floor = node_states->floor;
 	for (int i = 0; i < NODE_SLOTS; i++)
@@ -486,8 +507,7 @@ collect_ceilings(StateFile *file, NodeSlot *slots[NODE_SLOTS])
 		/* a node that has asked for nothing yet is where it has started */
 		timestamp = Max(timestamp,
 						state_timestamp(pg_atomic_read_u64(&slot->state)));
-		/* the floor says as much */
-		if (timestamp <= file->floor)
+		if (timestamp == 0)
 			continue;
 		entry->node = node_of_key(key);
 		generator = generator_make(entry->node);
@@ -645,13 +665,14 @@ node_state_attach(const NodeSpec *spec, uint64 now, uint64 allowance,
 				  NodeSlot **slot, NodeReport *obstacle)
 {
 	uint64		prev_timestamp = scru64_get_timestamp(spec->node_prev);
+	LoadRequest load = {.now = now,.allowance = allowance};
 
 	if (generator_hopeless(prev_timestamp, now, allowance))
 		return NODE_PREV_AHEAD;
 
 	ensure_node_states();
 	if (!pg_atomic_read_u32(&node_states->loaded))
-		with_file(load_states, &allowance);
+		with_file(load_states, &load);
 
 	for (;;)
 	{
@@ -668,7 +689,7 @@ node_state_attach(const NodeSpec *spec, uint64 now, uint64 allowance,
 		}
 		CHECK_FOR_INTERRUPTS();
 		node_state_make_durable(found, node_key(spec->node), prev_timestamp,
-								now + NODE_DURABLE_TICKS);
+								now);
 		raise_state(found, spec);
 	}
 }

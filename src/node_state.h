@@ -19,12 +19,6 @@
 /* Nodes that can be in use at the same time without taking turns. */
 #define NODE_SLOTS		128
 
-/*
- * How far ahead a ceiling is put on disk, in ticks: one write in about four
- * seconds of activity.
- */
-#define NODE_DURABLE_TICKS	16
-
 /* A node as one number, to be compared in one instruction; never 0. */
 typedef uint32 NodeKey;
 

@@ -8,11 +8,12 @@
  * can be read at 3 a.m.:
  *
  *		scru64 state file, version 1, checksum 5f3a9c01
+ *		timeline 1
  *		floor 0w6fmq8zzzzz
  *		0w6fn1vzzzzz/8
  *
  * The checksum, CRC-32C in hexadecimal, is of all that follows the first line.
- * A node's line is its ceiling in the form of a node spec: no ID above it was
+ * The timeline is the server's when it wrote the file.  A node's line is its ceiling in the form of a node spec: no ID above it was
  * given out.  The floor is an ID of the last tick in which a node that is not
  * listed can have given out any.
  *
@@ -42,6 +43,7 @@
 #define TEMPORARY_NAME		STATE_FILE_NAME ".tmp"
 
 #define STATE_FILE_VERSION	1
+#define TIMELINE_KEYWORD	"timeline "
 #define FLOOR_KEYWORD		"floor "
 
 /* More than any file of ours ever has; what is longer is none. */
@@ -143,15 +145,37 @@ next_line(char **text)
 	return line;
 }
 
+/* What follows the keyword that a line begins with. */
+static const char *
+value_of_line(const char *line, const char *keyword)
+{
+	if (line == NULL || strncmp(line, keyword, strlen(keyword)) != 0)
+		damaged("Its second line is not a timeline, or its third is not a floor.");
+	return line + strlen(keyword);
+}
+
+static uint32
+parse_timeline(const char *line)
+{
+	const char *text = value_of_line(line, TIMELINE_KEYWORD);
+	char	   *end;
+	unsigned long timeline;
+
+	errno = 0;
+	timeline = strtoul(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' || timeline > PG_UINT32_MAX)
+		damaged("Its second line is not a timeline.");
+	return (uint32) timeline;
+}
+
 static uint64
 parse_floor(const char *line)
 {
-	const size_t skip = strlen(FLOOR_KEYWORD);
+	const char *text = value_of_line(line, FLOOR_KEYWORD);
 	uint64		id;
 
-	if (line == NULL || strncmp(line, FLOOR_KEYWORD, skip) != 0 ||
-		!base36_decode(line + skip, strlen(line + skip), &id))
-		damaged("Its second line is not a floor.");
+	if (!base36_decode(text, strlen(text), &id))
+		damaged("Its third line is not a floor.");
 	return scru64_get_timestamp(id);
 }
 
@@ -169,6 +193,7 @@ state_file_read(StateFile *file)
 		return false;
 
 	text = check_header(text);
+	file->timeline = parse_timeline(next_line(&text));
 	file->floor = parse_floor(next_line(&text));
 	file->num_nodes = 0;
 	/* a line has more than two bytes */
@@ -198,6 +223,7 @@ format_body(const StateFile *file)
 
 	base36_encode(scru64_compose(file->floor, SCRU64_MAX_NODE_CTR), id);
 	initStringInfo(&body);
+	appendStringInfo(&body, TIMELINE_KEYWORD "%u\n", file->timeline);
 	appendStringInfo(&body, FLOOR_KEYWORD "%.*s\n", BASE36_DIGITS, id);
 	for (int i = 0; i < file->num_nodes; i++)
 	{

@@ -17,6 +17,7 @@
 
 typedef struct StateFile
 {
+	uint32		timeline;		/* of the server when it wrote the file */
 	uint64		floor;			/* in ticks: for the nodes that are not listed */
 	int			num_nodes;
 	NodeSpec   *nodes;			/* node_prev is the node's ceiling */
