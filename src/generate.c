@@ -384,6 +384,8 @@ attach(void)
 	uint64		now = clock_tick();
 	NodeReport	obstacle;
 
+	/* another session may take the slot away again and again */
+	CHECK_FOR_INTERRUPTS();
 	PreventCommandDuringRecovery("scru64_generate()");
 	if (session.spec.node.node_id_size == 0)
 		node_spec_not_set();
