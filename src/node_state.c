@@ -113,6 +113,9 @@ typedef struct NodeStates
 /* This backend's address of the shared memory; NULL until it is needed. */
 static NodeStates *node_states = NULL;
 
+/* Is it this session that has made file_busy 1? */
+static bool holds_file = false;
+
 /* Bytes of shared memory. */
 Size
 node_state_size(void)
@@ -370,14 +373,13 @@ start_node(NodeSlot *slot, Scru64Node node, uint64 timestamp, uint64 now)
 
 /* Let others have the file, if this session holds it. */
 static void
-release_file(int code, Datum held)
+release_file(int code, Datum arg)
 {
-	volatile bool *is_held = (volatile bool *) DatumGetPointer(held);
-
 	(void) code;
-	if (!*is_held)
+	(void) arg;
+	if (!holds_file)
 		return;
-	*is_held = false;
+	holds_file = false;
 	/* what was done with the file comes before it is free */
 	pg_memory_barrier();
 	pg_atomic_write_u32(&node_states->file_busy, 0);
@@ -385,7 +387,7 @@ release_file(int code, Datum held)
 }
 
 static void
-wait_for_file(volatile bool *held)
+wait_for_file(void)
 {
 	static uint32 wait_event = 0;
 
@@ -395,23 +397,24 @@ wait_for_file(volatile bool *held)
 	ConditionVariablePrepareToSleep(&node_states->file_free);
 	while (pg_atomic_exchange_u32(&node_states->file_busy, 1) != 0)
 		ConditionVariableSleep(&node_states->file_free, wait_event);
-	*held = true;
+	holds_file = true;
 	ConditionVariableCancelSleep();
 }
 
-/* Do something as the only session that reads or writes the file. */
+/*
+ * Do something as the only session that reads or writes the file.  However
+ * that ends, the file is free again.
+ */
 static void
 with_file(void (*work) (void *), void *arg)
 {
-	volatile bool held = false;
-
-	PG_ENSURE_ERROR_CLEANUP(release_file, PointerGetDatum(&held));
+	PG_ENSURE_ERROR_CLEANUP(release_file, (Datum) 0);
 	{
-		wait_for_file(&held);
+		wait_for_file();
 		work(arg);
 	}
-	PG_END_ENSURE_ERROR_CLEANUP(release_file, PointerGetDatum(&held));
-	release_file(0, PointerGetDatum(&held));
+	PG_END_ENSURE_ERROR_CLEANUP(release_file, (Datum) 0);
+	release_file(0, (Datum) 0);
 }
 
 /* What load_states() has to know. */
