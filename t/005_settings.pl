@@ -166,13 +166,13 @@ foreach my $preload (0, 1)
 			'postgres', qq(
 SET scru64.node_spec = '200/8';
 SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
-SELECT ('$previous'::scru64::bigint + 100000)::scru64 || '/8' AS later \\gset
+SELECT ('$previous'::scru64::bigint + 10000)::scru64 || '/8' AS later \\gset
 SET scru64.node_spec = :'later';
 SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 SET scru64.node_spec = '$previous/8';
 SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 )),
-		"2\n100001\n100002",
+		"2\n10001\n10002",
 		"$mode, previous ID of a node in use: continues after the later one");
 	$node->stop;
 

@@ -286,26 +286,16 @@ like($err, qr/ERROR:  58000: .*node 7\/8\nDETAIL: .*$resumed/, 'the node that co
 ($out, $err) = try_statement($other, "SET scru64.node_spec = '3/7'; SELECT scru64_generate()");
 like($err, qr/ERROR:  55006: node 3\/7 overlaps node [67]\/8, which is in use/, 'a node that covers one ahead of the clock');
 fresh_ok('9/8', 'another node generates at once');
+
+# A spec that continues after an ID that the clock is too far behind is refused,
+# and does not keep others from using the node.
+$resumed = $node->safe_psql('postgres', 'SELECT ((tick_of(clock_timestamp()) + 14000 << 24) + (16 << 16))::scru64');
+($out, $err) = try_statement($other, "SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
+like($err, qr/ERROR:  58000: .*node 16\/8\nDETAIL: .*$resumed/, 'a spec that continues after an ID an hour ahead');
+fresh_ok('16/8', 'its node generates');
 set_clock('+3600');
 $session->query_safe("SELECT give('7/8', 100)");
 in_order('7/8', 200, 'the clock goes forward again, the IDs go on in order');
-set_clock('+0');
-
-# A node that another one took the place of is not forgotten when the clock goes
-# back: a third one, which shares IDs with it, starts after its last ID.
-$session->query_safe("SELECT give('0x20/8', 100)");
-set_clock('+20');
-$session->query_safe("SELECT give('0x200/12', 100)");
-is(in_view('32/8', 'count(*)'), '0', 'a node takes the place of another');
-set_clock('-3');
-$session->query_safe("SELECT give('0x201/12', 100)");
-is( $node->safe_psql(
-		'postgres', q(
-SELECT min(id) FILTER (WHERE node = '0x201/12') > max(id) FILTER (WHERE node = '0x20/8')
-FROM ids
-)),
-	't',
-	'the clock goes back: a third one starts after the first');
 set_clock('+0');
 
 #
@@ -364,6 +354,23 @@ clock_behind_ok($session, '13/23', 'the clock is right, the node of the end of t
 fresh_ok($_, "the clock is right, node $_") foreach ('10/8', '11/8', '12/8', '14/8', '15/8');
 $session->query_safe("SELECT give('1/8', 100)");
 in_order('1/8', 2400, 'the clock is right, the IDs of the first node go on in order');
+
+# A node that another one took the place of is not forgotten when the clock goes
+# back: a third one, which shares IDs with it, starts after its last ID.
+$session->query_safe("SELECT give('0x20/8', 100)");
+set_clock('+20');
+$session->query_safe("SELECT give('0x200/12', 100)");
+is(in_view('32/8', 'count(*)'), '0', 'a node takes the place of another');
+set_clock('-3');
+$session->query_safe("SELECT give('0x201/12', 100)");
+is( $node->safe_psql(
+		'postgres', q(
+SELECT min(id) FILTER (WHERE node = '0x201/12') > max(id) FILTER (WHERE node = '0x20/8')
+FROM ids
+)),
+	't',
+	'the clock goes back: a third one starts after the first');
+set_clock('+0');
 
 is( $node->safe_psql(
 		'postgres', qq(
