@@ -126,13 +126,13 @@ check_header(char *text)
 	body++;
 
 	if (sscanf(text, HEADER_START "%u", &version) == 1 &&
-		version > STATE_FILE_VERSION)
+		version != STATE_FILE_VERSION)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("file \"%s\" has version %u, which this version of scru64 cannot read",
 						STATE_FILE_NAME, version),
 				 errdetail("It reads version %d.", STATE_FILE_VERSION),
-				 errhint("Install the version of scru64 that has written the file, or a later one.")));
+				 errhint("Install the version of scru64 that has written the file.")));
 
 	/* to the letter: a reader that is lenient lets damage pass */
 	header = format_header(body);
