@@ -1,0 +1,328 @@
+# The clock is set back, or forward and back, while the server is down or under
+# load: no ID twice, all in order, or a clear error and no ID.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+# Milliseconds that a wait may need to see that the clock was set.
+my $look_at_clock = 2500;
+
+my $year = 365 * 86400;
+
+my $node = new_node('main');
+set_clock($node, '+0');
+start_server($node);
+$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
+add_helpers($node);
+
+my %received;
+my $nodes = 0;
+my $ends = 0;
+
+# A node that was not used before.
+sub unused
+{
+	return ++$nodes . '/8';
+}
+
+sub record_ok
+{
+	my ($name) = @_;
+
+	is(record_problems(\%received), '', "$name: no ID twice, none out of order");
+	return;
+}
+
+# Let sessions generate, and end that.  Errors match the pattern, or there are
+# none.
+sub generate
+{
+	my ($spec, $name) = @_;
+	my $load = start_load($node, $spec => 2);
+
+	end_load($load);
+	is(record_load(\%received, $load), '', "$name: no error");
+	record_ok($name);
+	return;
+}
+
+# The server goes down in the middle of what its sessions do: each time in
+# another way.
+sub go_down
+{
+	my $how = $ends++ % 3;
+
+	return $node->stop('fast') if $how == 0;
+	return $node->stop('immediate') if $how == 1;
+	return kill_server($node);
+}
+
+sub clock_is
+{
+	my ($clock, $name) = @_;
+	my $offset = $node->safe_psql('postgres',
+		'SELECT extract(epoch FROM clock_timestamp())') - time();
+
+	cmp_ok(abs($offset - $clock), '<', 2, "$name: the server has that clock");
+	return;
+}
+
+# No ID, and an error that tells the clock, the last ID, and its time.
+sub refused_ok
+{
+	my ($spec, $name, %params) = @_;
+	my $own = !defined $params{session};
+	my $session = $own ? open_session($node) : $params{session};
+	my $set = $params{set} || $spec;
+	my ($out, $err) = try_statement($session,
+		"SET scru64.node_spec = '$set'; SELECT scru64_generate()");
+	$session->quit if $own;
+
+	is($out, '', "$name: node $spec has no ID");
+	like(
+		$err,
+		qr/ERROR:  58000: the clock is too far behind the last ID of node $spec\n/,
+		"$name: error 58000");
+	like($err, qr/HINT:  Correct the clock, wait .*, or set "scru64\.node_spec" to a node that has not been used\./, "$name: ways out");
+
+	my ($now, $id, $then) =
+	  $err =~ /DETAIL:  The clock reads (.*?)\. The last ID, (\w{12}), is of ([^,;]*)[,;]/;
+	$_ ||= 'missing' foreach ($now, $id, $then);
+	cmp_ok($id, 'ge', $received{$spec}{greatest}, "$name: all IDs are at or below that one");
+	my ($ret, $right) = $node->psql(
+		'postgres', qq(
+SELECT extract(epoch FROM clock_timestamp() - timestamptz '$now') BETWEEN 0 AND 10,
+	abs(extract(epoch FROM timestamptz '$then') - tick_of(scru64 '$id') * 0.256) < 0.002
+));
+	is($right, 't|t', "$name: both times are right");
+	return;
+}
+
+# The node's next ID is of the clock's time.
+sub at_once_ok
+{
+	my ($spec, $name) = @_;
+	my ($id, $late) = split(
+		/\|/,
+		$node->safe_psql(
+			'postgres', qq(
+SET scru64.node_spec = '$spec';
+SELECT id, tick_of(clock_timestamp()) - tick_of(id) FROM scru64_generate() id
+)));
+
+	record_ids(\%received, $spec, [$id]);
+	cmp_ok(abs($late), '<=', 1, "$name: node $spec generates at once, with the time of the clock");
+	return;
+}
+
+#
+# Back by less than the allowance, and by up to twice.
+#
+my $spec = unused();
+
+foreach my $when ('while the server is down', 'under load')
+{
+	foreach my $how (1 .. 3)
+	{
+		my $name = "back by 3 s $when, $how";
+		my $load = start_load($node, $spec => 2);
+
+		if ($when eq 'under load')
+		{
+			set_clock($node, '-3');
+			sleep(0.2);
+			end_load($load);
+		}
+		else
+		{
+			go_down();
+			finish_load($load);
+			set_clock($node, '-3');
+			start_server($node);
+		}
+		is(record_load(\%received, $load), '', "$name: no error");
+		record_ok($name);
+		clock_is(-3, $name);
+		generate($spec, $name);
+		is( $node->safe_psql('postgres', "SELECT sum(waits) FROM scru64_generators"),
+			'0',
+			"$name: nobody had to wait");
+		set_clock($node, '+0');
+		sleep(0.3);
+	}
+}
+
+foreach my $when ('while the server is down', 'under load')
+{
+	my $name = "back by 13 s $when";
+	my $load;
+
+	# a node that is at the time of the clock
+	$spec = unused();
+	$load = start_load($node, $spec => 2);
+	if ($when eq 'under load')
+	{
+		set_clock($node, '-13');
+		sleep(0.2);
+		end_load($load);
+	}
+	else
+	{
+		go_down();
+		finish_load($load);
+		set_clock($node, '-13');
+		start_server($node);
+	}
+	is(record_load(\%received, $load), '', "$name: no error");
+	record_ok($name);
+
+	my $session = open_session($node);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	start_statement($session, "SET scru64.node_spec = '$spec'; SELECT scru64_generate()");
+	ok( $node->poll_query_until('postgres',
+			"SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid", 'Extension'),
+		"$name: generation waits");
+	at_once_ok(unused(), $name);
+
+	my $began = time();
+	set_clock($node, '-5');
+	my ($out, $err) = try_statement($session, 'SELECT 1');
+	cmp_ok((time() - $began) * 1000, '<', $look_at_clock, "$name: until the clock is within the allowance");
+	is($err, '', "$name: without an error");
+	my ($id) = $out =~ /^(\w{12})$/m;
+	record_ids(\%received, $spec, [$id]);
+	$session->quit;
+	generate($spec, $name);
+	set_clock($node, '+0');
+	sleep(0.3);
+}
+
+#
+# Back by more: an hour, a year.
+#
+foreach my $far ([ 'an hour', 3600 ], [ 'a year', $year ])
+{
+	my ($far_name, $seconds) = @{$far};
+
+	foreach my $when ('while the server is down', 'under load')
+	{
+		my $name = "back by $far_name $when";
+		my $old = unused();
+		my $fresh = unused();
+		my $errors;
+		my $load = start_load($node, $old => 2);
+
+		if ($when eq 'under load')
+		{
+			set_clock($node, "-$seconds");
+			$node->poll_query_until('postgres',
+				'SELECT sum(clock_rollbacks) > 0 FROM scru64_generators')
+			  or die 'no session has seen the clock';
+			end_load($load);
+			$errors = record_load(\%received, $load);
+			# all errors are of this kind
+			$errors =~ s/^psql:.*: ERROR:  the clock is too far behind the last ID of node $old\nDETAIL: .*\nHINT: .*\n//mg;
+		}
+		else
+		{
+			go_down();
+			finish_load($load);
+			set_clock($node, "-$seconds");
+			start_server($node);
+			$errors = record_load(\%received, $load);
+		}
+		is($errors, '', "$name: no other error");
+		record_ok($name);
+		clock_is(-$seconds, $name);
+
+		refused_ok($old, $name);
+		at_once_ok($fresh, $name);
+		generate($fresh, $name);
+
+		$load = start_load($node, $fresh => 2);
+		go_down();
+		finish_load($load);
+		start_server($node);
+		is(record_load(\%received, $load), '', "$name, another restart: no error");
+		record_ok("$name, another restart");
+		generate($fresh, "$name, another restart, the fresh node");
+		at_once_ok(unused(), "$name, another restart");
+		refused_ok($old, "$name, another restart");
+
+		my $session = open_session($node);
+		my $id = $session->query_safe("SET scru64.node_spec = '$fresh'; SELECT scru64_generate()");
+		record_ids(\%received, $fresh, [$id]);
+		refused_ok($old, "$name, back to the old node", session => $session);
+		$id = $session->query_safe("SET scru64.node_spec = '$fresh'; SELECT scru64_generate()");
+		record_ids(\%received, $fresh, [$id]);
+		refused_ok($old, "$name, back to the old node's last ID",
+			session => $session,
+			set => "$received{$old}{greatest}/8");
+		$session->quit;
+
+		set_clock($node, '+0');
+		generate($old, "$name, the clock has caught up");
+		generate($fresh, "$name, the clock has caught up, the fresh node");
+	}
+}
+
+#
+# Forward by an hour, IDs, and back.
+#
+foreach my $when ('under load', 'while the server is down')
+{
+	my $name = "forward by an hour and back $when";
+	my $old = unused();
+	my $fresh = unused();
+	my $load;
+
+	generate($old, $name);
+	set_clock($node, '+3600');
+	clock_is(3600, $name);
+	at_once_ok($old, "$name, forward");
+	$load = start_load($node, $old => 2);
+	if ($when eq 'under load')
+	{
+		end_load($load);
+		set_clock($node, '+0');
+	}
+	else
+	{
+		go_down();
+		finish_load($load);
+		set_clock($node, '+0');
+		start_server($node);
+	}
+	is(record_load(\%received, $load), '', "$name: no error");
+	record_ok($name);
+	refused_ok($old, $name);
+	at_once_ok($fresh, $name);
+	generate($fresh, $name);
+
+	go_down();
+	start_server($node);
+	refused_ok($old, "$name, another restart");
+	generate($fresh, "$name, another restart");
+	at_once_ok(unused(), "$name, another restart");
+
+	set_clock($node, '+3600');
+	generate($old, "$name, the clock has caught up");
+	generate($fresh, "$name, the clock has caught up, the fresh node");
+	set_clock($node, '+0');
+}
+note(log_counts(\%received));
+
+$node->stop;
+done_testing();

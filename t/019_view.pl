@@ -1,0 +1,175 @@
+# What the view shows and the log says of ceilings, the clock and waits.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Test;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+# A ceiling is 16 ticks of 256 ms ahead, for a node that overflows 39 more.
+my $ahead = 16 * 0.256;
+my $ahead_overflow = (16 + 39) * 0.256;
+
+my $node = new_node('main');
+set_clock($node, '+0');
+start_server($node, fake_monotonic => 1);
+$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
+add_helpers($node);
+
+sub in_view
+{
+	my ($spec, $columns) = @_;
+
+	return $node->safe_psql('postgres',
+		"SELECT $columns FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'");
+}
+
+sub give
+{
+	my ($spec, $count) = @_;
+
+	return $node->safe_psql('postgres',
+		"SET scru64.node_spec = '$spec'; SELECT max(id) FROM scru64_generate($count) id");
+}
+
+# Lines of the log that match.
+sub logged
+{
+	my ($pattern) = @_;
+
+	return grep { /$pattern/ } split(/\n/, read_file($node->logfile));
+}
+
+#
+# durable_until and lead
+#
+is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), '0', 'no node before the first ID');
+my $id = give('1/8', 1);
+is( in_view('1/8', qq(
+last_id, node_spec,
+extract(epoch FROM durable_until - clock_timestamp()) BETWEEN $ahead - 1 AND $ahead + 0.1,
+durable_until > scru64_timestamp(last_id), lead BETWEEN interval '-1 s' AND interval '0 s',
+counter_overflows, clock_rollbacks, waits)),
+	"$id|$id/8|t|t|t|0|0|0",
+	'a node that has given an ID');
+is( in_view('1/8', 'durable_until'),
+	$node->safe_psql('postgres', "SELECT scru64_timestamp('" . ceiling_of($node, '1/8') . "')"),
+	'durable_until is what the state file says');
+
+my ($ret, $out, $err) = $node->psql('postgres', q(
+SET scru64.node_spec = '1/8';
+DO $$
+DECLARE
+	until timestamptz;
+	changes integer := -1;
+	before timestamptz;
+BEGIN
+	FOR i IN 1 .. 60 LOOP
+		PERFORM scru64_generate();
+		SELECT durable_until INTO until FROM scru64_generators WHERE last_id <= scru64_max(durable_until);
+		IF NOT FOUND THEN
+			RAISE 'an ID above durable_until';
+		END IF;
+		IF until IS DISTINCT FROM before THEN
+			changes := changes + 1;
+		END IF;
+		before := until;
+		PERFORM pg_sleep(0.1);
+	END LOOP;
+	IF changes NOT BETWEEN 1 AND 2 THEN
+		RAISE 'durable_until has changed % times in 6 s', changes;
+	END IF;
+END
+$$;
+));
+is($err, '', 'IDs are at or before durable_until, and that is raised every four seconds');
+
+# A restart: nodes of the file are there when the first ID of any is asked for.
+$node->stop('immediate');
+start_server($node, fake_monotonic => 1);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), '0', 'after a restart: no node before the first ID');
+my $ceiling = ceiling_of($node, '1/8');
+give('2/8', 1);
+is( in_view('1/8', qq(
+last_id IS NULL, node_spec, lead IS NULL, durable_until = scru64_timestamp('$ceiling'),
+counter_overflows, clock_rollbacks, waits)),
+	"t|$ceiling/8|t|t|0|0|0",
+	'after a restart: a node that has given none');
+cmp_ok($node->safe_psql('postgres', "SET scru64.node_spec = '$ceiling/8'; SELECT scru64_generate()"),
+	'gt', $ceiling, 'its node_spec continues after all');
+
+#
+# Overflows and waits
+#
+give('3/20', 500);
+is( in_view('3/20', qq(
+counter_overflows > 20, waits, clock_rollbacks, lead > interval '5 s',
+extract(epoch FROM durable_until - clock_timestamp()) BETWEEN $ahead_overflow - 1 AND $ahead_overflow + 0.1)),
+	't|0|0|t|t',
+	'a node that is ahead of the clock');
+is(scalar(logged('waits for the clock')), 0, 'nobody has waited');
+give('3/20', 200);
+is( in_view('3/20', 'waits > 0, clock_rollbacks, lead > interval \'9 s\''), 't|0|t', 'a node that has waited');
+my $saturated = 'LOG:  node 3/20 waits for the clock';
+is(scalar(logged($saturated)), 1, 'the log says so');
+give('3/20', 30);
+is(scalar(logged($saturated)), 1, 'only once');
+give('4/20', 700);
+is(scalar(logged('LOG:  node 4/20 waits for the clock')), 1, 'for each node');
+like(read_file($node->logfile),
+	qr/$saturated\n.*DETAIL:  The ID after \w{12} would be ahead of the clock by more than "scru64\.rollback_allowance" \(10000 ms\)\.\n.*HINT:  .*smaller node_id_size/,
+	'with what to do');
+set_clock($node, '+65');
+give('3/20', 700);
+is(scalar(logged($saturated)), 2, 'and again after a minute');
+
+#
+# The clock goes back
+#
+$node->stop;
+start_server($node);
+give($_, 1) foreach ('1/8', '2/8');
+my $went_back = 'LOG:  the clock went back from ';
+is(scalar(logged($went_back)), 0, 'the clock has not gone back');
+foreach my $clock ('+62', '+60', '+58')
+{
+	set_clock($node, $clock);
+	give('1/8', 1);
+}
+is(in_view('1/8', 'clock_rollbacks, waits'), '3|0', 'the clock goes back three times');
+is(scalar(logged($went_back)), 1, 'the log says so once');
+my ($from, $to) = (logged($went_back))[0] =~ /from (.*) to (.*)$/;
+is( $node->safe_psql('postgres', "SELECT round(extract(epoch FROM timestamptz '$from' - timestamptz '$to')) IN (2, 3), abs(extract(epoch FROM clock_timestamp() - timestamptz '$to') - -4) < 3"),
+	't|t',
+	'from when to when');
+give('2/8', 1);
+is(in_view('2/8', 'clock_rollbacks'), '1', 'another node sees it, too');
+is(scalar(logged($went_back)), 2, 'and says so');
+like(read_file($node->logfile),
+	qr/$went_back.*\n.*DETAIL:  Node 2\/8 continues after its last ID as long as that is not ahead of the clock by more than "scru64\.rollback_allowance" \(10000 ms\)\./,
+	'with what follows');
+
+# The counts are lost with a restart, and nothing else.
+kill_server($node);
+start_server($node);
+give('1/8', 1);
+is(in_view('1/8', 'clock_rollbacks, waits, counter_overflows, lead > interval \'5 s\''), '0|0|0|t', 'the counts start anew');
+
+# Who may see it.
+$node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE anybody LOGIN');
+is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM scru64_generators', extra_params => [ '-U', 'monitor' ]),
+	't', 'members of pg_monitor see the view');
+($ret, $out, $err) = $node->psql('postgres', 'SELECT count(*) > 0 FROM scru64_generators', extra_params => [ '-U', 'anybody' ]);
+like($err, qr/permission denied for view scru64_generators/, 'others do not');
+
+$node->stop;
+done_testing();
