@@ -99,7 +99,7 @@ base36_decode(const char *text, size_t len, uint64_t *id)
 }
 
 static inline void
-encode_pair(uint32_t pair, char *text)
+encode_pair(size_t pair, char *text)
 {
 	text[0] = digit_pairs[2 * pair];
 	text[1] = digit_pairs[2 * pair + 1];

@@ -17,8 +17,8 @@
  *	3. Counter full: enter the next tick, with a random counter.
  *	4. Rules 2 and 3 hold while the lead of the next ID is within the
  *	   allowance.  Beyond it the caller waits for the clock, or gives up
- *	   beyond twice the allowance.  The state is never reset: a tick that was
- *	   left is never entered again.
+ *	   beyond twice the allowance (an allowance of 0 waits for one tick).  The
+ *	   state is never reset: a tick that was left is never entered again.
  *
  * Invariants: the next ID is greater than the last, has the node's own bits,
  * and is not reserved.
@@ -79,7 +79,8 @@ generator_last_of_tick(const Generator *generator, uint64_t timestamp)
 /*
  * Rule 2, the case of nearly every ID under load, by itself so that callers
  * can have it inline and without drawing random bits.  False, with *next
- * untouched, where it does not apply.
+ * untouched, where it does not apply.  Never true for a last of a reserved tick
+ * or of no ID at all, above SCRU64_MAX_ID.
  */
 static inline bool
 generator_increment(const Generator *generator, uint64_t last, uint64_t now,
@@ -88,6 +89,7 @@ generator_increment(const Generator *generator, uint64_t last, uint64_t now,
 	uint64_t	timestamp = scru64_get_timestamp(last);
 
 	if (timestamp < now || timestamp - now > allowance ||
+		timestamp > SCRU64_LAST_TIMESTAMP ||
 		(last & generator->max_counter) == generator->max_counter)
 		return false;
 	*next = last + 1;
@@ -97,7 +99,8 @@ generator_increment(const Generator *generator, uint64_t last, uint64_t now,
 /*
  * All rules.
  *
- *	last		last ID given out, with this node's own bits
+ *	last		last ID given out, with this node's own bits, or
+ *				generator_last_of_tick(); of tick 0 only the latter
  *	now			the clock, in ticks
  *	allowance	how far an ID may be ahead of the clock, in ticks, below 2^32
  *	random		random bits; the low 23 matter
@@ -117,8 +120,8 @@ extern uint64_t generator_due(const Generator *generator, uint64_t last,
 							  uint64_t allowance);
 
 /*
- * Is a last ID of this timestamp so far ahead of the clock that
- * generator_next() gives up?
+ * Is an ID of this timestamp so far ahead of the clock that generator_next()
+ * gives up on it?
  */
 extern bool generator_hopeless(uint64_t timestamp, uint64_t now,
 							   uint64_t allowance);
