@@ -244,6 +244,13 @@ time_text(uint64 unix_ms)
 	return pstrdup(timestamptz_to_str(time));
 }
 
+/* The clock as it is, also before 1970. */
+static char *
+clock_text(void)
+{
+	return pstrdup(timestamptz_to_str(GetCurrentTimestamp()));
+}
+
 /*
  * Errors
  */
@@ -274,14 +281,14 @@ node_overlaps(const NodeReport *obstacle)
 }
 
 static void
-clock_behind(uint64 last, uint64 now)
+clock_behind(uint64 last)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
 			 errmsg("the clock is too far behind the last ID of node %s",
 					node_text(session.spec.node)),
 			 errdetail("The clock reads %s. The last ID, %s, is of %s; the next would be ahead by more than twice \"%s\" (%d ms).",
-					   time_text(now << SCRU64_TICK_SHIFT), id_text(last),
+					   clock_text(), id_text(last),
 					   time_text(scru64_get_timestamp(last) << SCRU64_TICK_SHIFT),
 					   "scru64.rollback_allowance", scru64_rollback_allowance),
 			 errhint("Correct the clock, wait until it has caught up, or set \"%s\" to a node that has not been used.",
@@ -289,13 +296,13 @@ clock_behind(uint64 last, uint64 now)
 }
 
 static void
-timestamps_exhausted(uint64 now)
+timestamps_exhausted(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
 			 errmsg("the clock is past the last timestamp of type %s", "scru64"),
 			 errdetail("The clock reads %s. The last timestamp is of %s.",
-					   time_text(now << SCRU64_TICK_SHIFT),
+					   clock_text(),
 					   time_text(SCRU64_LAST_TIMESTAMP << SCRU64_TICK_SHIFT)),
 			 errhint("Correct the clock.")));
 }
@@ -330,7 +337,7 @@ attach(void)
 			node_overlaps(&obstacle);
 			break;
 		case NODE_PREV_AHEAD:
-			clock_behind(session.spec.node_prev, now);
+			clock_behind(session.spec.node_prev);
 			break;
 	}
 }
@@ -371,10 +378,10 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 			wait_for_clock(generator_due(&session.generator, last, allowance));
 			return false;
 		case GENERATOR_CLOCK_BEHIND:
-			clock_behind(last, now);
+			clock_behind(last);
 			return false;
 		case GENERATOR_EXHAUSTED:
-			timestamps_exhausted(now);
+			timestamps_exhausted();
 			return false;
 	}
 	pg_unreachable();

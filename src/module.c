@@ -25,6 +25,7 @@
 #include "time_index.h"
 
 #define GUC_PREFIX			"scru64"
+#define NODE_SPEC_SETTING	GUC_PREFIX ".node_spec"
 #define NODE_SPEC_VARIABLE	"SCRU64_NODE_SPEC"
 
 #define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
@@ -45,9 +46,23 @@ request_shared_memory(void)
 }
 
 /*
+ * Was scru64.node_spec set before this library was loaded, so that it is known
+ * as a name only and anybody may have done it?
+ */
+static bool
+is_set_unchecked(void)
+{
+	return !process_shared_preload_libraries_in_progress &&
+		GetConfigOption(NODE_SPEC_SETTING, true, false) != NULL;
+}
+
+/*
  * The default of scru64.node_spec: the server's environment variable, as the
- * specification's reference libraries take it.  A bad one must not keep the
- * server from starting.
+ * specification's reference libraries take it.
+ *
+ * Not if the setting is there already.  If that is one that its user has no
+ * right to, it is about to be refused, and hides what the configuration says: no
+ * node is right then, while the variable's could be another one.
  */
 static char *
 default_node_spec(void)
@@ -55,10 +70,11 @@ default_node_spec(void)
 	const char *text = getenv(NODE_SPEC_VARIABLE);
 	NodeSpec	spec;
 
-	if (text == NULL || *text == '\0')
+	if (text == NULL || *text == '\0' || is_set_unchecked())
 		return "";
 	if (node_spec_parse(text, &spec) != NODE_SPEC_OK)
 	{
+		/* a bad one must not keep the server from starting */
 		ereport(WARNING,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("environment variable %s is ignored: invalid node spec \"%s\"",
@@ -73,7 +89,7 @@ default_node_spec(void)
 void
 _PG_init(void)
 {
-	DefineCustomStringVariable("scru64.node_spec",
+	DefineCustomStringVariable(NODE_SPEC_SETTING,
 							   "Node that scru64_generate() generates IDs for.",
 							   "node_id/node_id_size, for example 42/8, 0xb00/12, or 0u2r85hm2pt3/16 to continue after an ID.",
 							   &scru64_node_spec,

@@ -31,6 +31,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
@@ -41,23 +42,23 @@
 #define TINY_RANGE_SEL		1.0e-10
 #define ROUNDING_ERROR		0.01
 
-/* One side's tightest bound on a column, as the share of rows it keeps. */
-typedef struct RangeBounds
-{
-	bool		has_lower;
-	bool		has_upper;
-	Selectivity lower;
-	Selectivity upper;
-} RangeBounds;
-
-/* An inequality between a column and something that is constant per scan. */
+/* An inequality between a column and something that has none of its relation. */
 typedef struct Inequality
 {
 	Node	   *var;			/* the column, or an expression of columns */
 	RelOptInfo *rel;			/* its relation */
 	bool		is_upper;		/* does it bound var from above? */
+	bool		is_simple;		/* is the other side a constant, or as good? */
+	List	   *args;			/* both, as the clause has them */
 	Selectivity selectivity;	/* core's estimate of it alone */
 } Inequality;
+
+/* The tightest bound of each side; args is NIL where there is none. */
+typedef struct RangeBounds
+{
+	Inequality	lower;
+	Inequality	upper;
+} RangeBounds;
 
 PG_FUNCTION_INFO_V1(scru64_ineqsel);
 
@@ -80,18 +81,14 @@ core_estimator(StrategyNumber strategy)
 	}
 }
 
-static List *
-relabel_as_bigint(List *args)
+/* The same, as bigint.  Core looks below one relabelling, a domain's say. */
+static Expr *
+relabel_as_bigint(Expr *arg)
 {
-	List	   *relabelled = NIL;
-	ListCell   *lc;
-
-	foreach(lc, args)
-		relabelled = lappend(relabelled,
-							 makeRelabelType((Expr *) lfirst(lc), INT8OID, -1,
-											 InvalidOid,
-											 COERCE_IMPLICIT_CAST));
-	return relabelled;
+	while (IsA(arg, RelabelType))
+		arg = ((RelabelType *) arg)->arg;
+	return (Expr *) makeRelabelType(arg, INT8OID, -1, InvalidOid,
+									COERCE_IMPLICIT_CAST);
 }
 
 /*
@@ -108,6 +105,7 @@ examine_inequality(PlannerInfo *root, Oid opfamily, Oid operator, List *args,
 	VariableStatData vardata;
 	Node	   *other;
 	bool		varonleft;
+	List	   *bigint_args;
 
 	if (estimator == NULL ||
 		!get_restriction_variable(root, args, varRelid,
@@ -116,14 +114,18 @@ examine_inequality(PlannerInfo *root, Oid opfamily, Oid operator, List *args,
 
 	inequality->var = vardata.var;
 	inequality->rel = vardata.rel;
+	inequality->args = args;
 	inequality->is_upper = (strategy < BTEqualStrategyNumber) == varonleft;
+	inequality->is_simple = is_pseudo_constant_clause(other);
 	ReleaseVariableStats(vardata);
 
+	bigint_args = list_make2(relabel_as_bigint(linitial(args)),
+							 relabel_as_bigint(lsecond(args)));
 	inequality->selectivity =
 		DatumGetFloat8(DirectFunctionCall4(estimator,
 										   PointerGetDatum(root),
 										   ObjectIdGetDatum(operator),
-										   PointerGetDatum(relabel_as_bigint(args)),
+										   PointerGetDatum(bigint_args),
 										   Int32GetDatum(varRelid)));
 	return true;
 }
@@ -135,58 +137,86 @@ strip_restrictinfo(Node *clause)
 		(Node *) ((RestrictInfo *) clause)->clause : clause;
 }
 
-/*
- * The conditions that are ANDed with the operator expression of these args,
- * itself included; NIL if it is not among clauses.
- */
-static List *
-find_conjuncts(List *clauses, List *args)
+/* What find_conjuncts() looks for, and what it has found. */
+typedef struct ConjunctSearch
+{
+	List	   *args;			/* of the operator expression */
+	List	   *conjuncts;		/* what it is ANDed with, itself included */
+} ConjunctSearch;
+
+static bool find_conjuncts_walker(Node *node, ConjunctSearch *search);
+
+/* Look for the operator expression among clauses that are ANDed. */
+static bool
+find_conjuncts(List *clauses, ConjunctSearch *search)
 {
 	ListCell   *lc;
 
 	foreach(lc, clauses)
 	{
 		Node	   *clause = strip_restrictinfo((Node *) lfirst(lc));
-		List	   *found = NIL;
 
-		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == args)
-			return clauses;
-
-		if (is_andclause(clause))
-			found = find_conjuncts(((BoolExpr *) clause)->args, args);
-		else if (is_orclause(clause))
+		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == search->args)
 		{
-			ListCell   *arm;
-
-			foreach(arm, ((BoolExpr *) clause)->args)
-			{
-				found = find_conjuncts(list_make1(lfirst(arm)), args);
-				if (found != NIL)
-					break;
-			}
+			search->conjuncts = clauses;
+			return true;
 		}
-		if (found != NIL)
-			return found;
 	}
-	return NIL;
+	foreach(lc, clauses)
+	{
+		Node	   *clause = strip_restrictinfo((Node *) lfirst(lc));
+
+		if (expression_tree_walker(clause, find_conjuncts_walker, search))
+			return true;
+	}
+	return false;
 }
 
-/* Keep the tighter bound of each side, as core does. */
+/* The same below OR, NOT, IS TRUE and whatever else has conditions in it. */
+static bool
+find_conjuncts_walker(Node *node, ConjunctSearch *search)
+{
+	if (node == NULL)
+		return false;
+	if (is_andclause(node))
+		return find_conjuncts(((BoolExpr *) node)->args, search);
+	return find_conjuncts(list_make1(node), search);
+}
+
+/*
+ * What an operator expression of these args is ANDed with, itself included.
+ * NIL if that is not known.
+ */
+static List *
+conjuncts_of(PlannerInfo *root, RelOptInfo *rel, List *args)
+{
+	ConjunctSearch search = {.args = args};
+
+	/* the last is for what is filtered after an outer join */
+	if (!find_conjuncts(rel->baserestrictinfo, &search) &&
+		!find_conjuncts((List *) root->parse->havingQual, &search))
+		(void) find_conjuncts(rel->joininfo, &search);
+	return search.conjuncts;
+}
+
+/* Keep the tighter bound of each side, as core does; of equal ones the first. */
 static void
 add_bound(RangeBounds *bounds, const Inequality *inequality)
 {
-	if (inequality->is_upper)
-	{
-		if (!bounds->has_upper || inequality->selectivity < bounds->upper)
-			bounds->upper = inequality->selectivity;
-		bounds->has_upper = true;
-	}
-	else
-	{
-		if (!bounds->has_lower || inequality->selectivity < bounds->lower)
-			bounds->lower = inequality->selectivity;
-		bounds->has_lower = true;
-	}
+	Inequality *bound = inequality->is_upper ? &bounds->upper : &bounds->lower;
+
+	if (bound->args == NIL || inequality->selectivity < bound->selectivity)
+		*bound = *inequality;
+}
+
+/* The same, but of equal ones the last. */
+static void
+replace_bound(RangeBounds *bounds, const Inequality *inequality)
+{
+	Inequality *bound = inequality->is_upper ? &bounds->upper : &bounds->lower;
+
+	if (bound->args == NIL || inequality->selectivity <= bound->selectivity)
+		*bound = *inequality;
 }
 
 /* All bounds on the column of an inequality among the clauses. */
@@ -206,7 +236,7 @@ collect_bounds(PlannerInfo *root, Oid opfamily, List *clauses, int varRelid,
 		if (IsA(clause, OpExpr) &&
 			examine_inequality(root, opfamily, op->opno, op->args, varRelid,
 							   &other) &&
-			equal(other.var, inequality->var))
+			other.is_simple && equal(other.var, inequality->var))
 			add_bound(&bounds, &other);
 	}
 	return bounds;
@@ -214,22 +244,45 @@ collect_bounds(PlannerInfo *root, Oid opfamily, List *clauses, int varRelid,
 
 /* The share of rows between two bounds, as clauselist_selectivity() has it. */
 static Selectivity
-range_selectivity(PlannerInfo *root, Node *var, int varRelid,
-				  const RangeBounds *bounds)
+range_selectivity(PlannerInfo *root, int varRelid, const RangeBounds *bounds)
 {
+	Selectivity lower = bounds->lower.selectivity;
+	Selectivity upper = bounds->upper.selectivity;
 	Selectivity range;
 
 	/* exactly the default: the estimator knew nothing */
-	if (bounds->lower == DEFAULT_INEQ_SEL || bounds->upper == DEFAULT_INEQ_SEL)
+	if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)
 		return DEFAULT_RANGE_INEQ_SEL;
 
-	range = bounds->lower + bounds->upper - 1.0;
+	range = lower + upper - 1.0;
 	/* both bounds left the nulls out */
-	range += nulltestsel(root, IS_NULL, var, varRelid, JOIN_INNER, NULL);
+	range += nulltestsel(root, IS_NULL, bounds->lower.var, varRelid,
+						 JOIN_INNER, NULL);
 
 	if (range > 0.0)
 		return range;
 	return range < -ROUNDING_ERROR ? DEFAULT_RANGE_INEQ_SEL : TINY_RANGE_SEL;
+}
+
+/*
+ * The share that an inequality keeps of the rows that the other conditions on
+ * its column, among bounds, have kept.
+ */
+static Selectivity
+share_of_bounds(PlannerInfo *root, int varRelid, const Inequality *inequality,
+				const RangeBounds *bounds)
+{
+	const Inequality *tightest = inequality->is_upper ?
+		&bounds->upper : &bounds->lower;
+
+	/* another one makes this one redundant, as tight and before it, or tighter */
+	if (tightest->args != inequality->args)
+		return 1.0;
+	if (inequality->is_upper && bounds->lower.args != NIL &&
+		bounds->lower.selectivity > 0.0)
+		return range_selectivity(root, varRelid, bounds) /
+			bounds->lower.selectivity;
+	return inequality->selectivity;
 }
 
 /*
@@ -258,26 +311,26 @@ scru64_ineqsel(PG_FUNCTION_ARGS)
 	if (!examine_inequality(root, opfamily, operator, args, varRelid,
 							&inequality))
 		PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
+	/* core pairs no others either */
+	if (!inequality.is_simple)
+		PG_RETURN_FLOAT8(inequality.selectivity);
 
-	/*
-	 * An index path may ask about a commuted copy of a clause.  It is not
-	 * found, but what it is ANDed with is the relation's own list then.
-	 */
-	conjuncts = find_conjuncts(inequality.rel->baserestrictinfo, args);
-	if (conjuncts == NIL)
-		conjuncts = inequality.rel->baserestrictinfo;
-	bounds = collect_bounds(root, opfamily, conjuncts, varRelid, &inequality);
-	add_bound(&bounds, &inequality);
-
-	if (inequality.selectivity >
-		(inequality.is_upper ? bounds.upper : bounds.lower))
-		result = 1.0;			/* a tighter bound makes this one redundant */
-	else if (inequality.is_upper && bounds.has_lower && bounds.lower > 0.0)
-		result = range_selectivity(root, inequality.var, varRelid, &bounds) /
-			bounds.lower;
+	conjuncts = conjuncts_of(root, inequality.rel, args);
+	if (conjuncts != NIL)
+		bounds = collect_bounds(root, opfamily, conjuncts, varRelid,
+								&inequality);
 	else
-		result = inequality.selectivity;
-
+	{
+		/*
+		 * An index path may ask about a commuted copy of a clause.  It takes the
+		 * place of its like among the relation's conditions.
+		 */
+		bounds = collect_bounds(root, opfamily,
+								inequality.rel->baserestrictinfo, varRelid,
+								&inequality);
+		replace_bound(&bounds, &inequality);
+	}
+	result = share_of_bounds(root, varRelid, &inequality, &bounds);
 	CLAMP_PROBABILITY(result);
 	PG_RETURN_FLOAT8(result);
 }

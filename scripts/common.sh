@@ -1,0 +1,576 @@
+# shellcheck shell=bash
+#
+# common.sh
+#		What scripts/quickstart and scripts/test have in common: find or install
+#		PostgreSQL, build in a copy of the tree, install, run a server that is
+#		thrown away.
+#
+# To be sourced.  The caller sets the trap for EXIT and calls cleanup in it.
+#
+# Two rules hold throughout.  A server that was there before is never stopped,
+# restarted, upgraded or connected to.  Nothing is written into the checkout.
+
+set -euo pipefail
+umask 022
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$top"
+
+readonly oldest_major=15
+
+work=					# the folder of all temporary files, removed at the end
+tree=					# the copy of the checkout in it
+child=					# process group that run() waits for
+dropin=					# see apt_install
+declare -a become_root=()		# prefix of commands that need root
+declare -a become_server=()		# prefix of commands that root must not run
+declare -a make_args=()
+
+# Where a command would read them, variables for another server would lead it
+# there, and make's own would change the build.
+unset_foreign_variables()
+{
+	local name
+
+	for name in $(compgen -e); do
+		case $name in
+			PG_CONFIG) ;;
+			PG[A-Z]* | SCRU64_* | MAKEFLAGS | MFLAGS | MAKELEVEL | MAKEFILES)
+				unset "$name"
+				;;
+		esac
+	done
+}
+
+say()
+{
+	printf '%s\n' "$*"
+}
+
+die()
+{
+	printf '%s: %s\n' "${0##*/}" "$1" >&2
+	shift
+	(($# == 0)) || printf '%s\n' "$@" >&2
+	exit 1
+}
+
+# ---------------------------------------------------------------------------
+# Whom to run commands as
+# ---------------------------------------------------------------------------
+
+# Root, sudo, or nothing.
+can_become_root()
+{
+	if ((EUID == 0)); then
+		return 0
+	fi
+	command -v sudo >/dev/null || return 1
+	become_root=(sudo)
+	# Without a terminal sudo cannot ask for a password.
+	sudo -n true 2>/dev/null || { [[ -t 0 ]] && sudo -v; }
+}
+
+as_root()
+{
+	${become_root[@]+"${become_root[@]}"} "$@"
+}
+
+# Servers refuse to run as root.
+choose_server_user()
+{
+	local user
+
+	((EUID == 0)) || return 0
+	for user in postgres nobody; do
+		if id "$user" >/dev/null 2>&1; then
+			become_server=(setpriv "--reuid=$user" "--regid=$(id -g "$user")" --init-groups)
+			return 0
+		fi
+	done
+	die "there is neither a user postgres nor a user nobody to run a server as"
+}
+
+# Become a command that runs as the server's user, in an environment that is the
+# same for everybody.
+exec_as_server()
+{
+	cd "$work"
+	exec ${become_server[@]+"${become_server[@]}"} \
+		env -i --default-signal \
+		PATH="$PATH" HOME="$work/home" TMPDIR="$work/tmp" \
+		TERM="${TERM:-dumb}" LANG="${LANG:-C}" LC_ALL="${LC_ALL:-${LANG:-C}}" \
+		"$@"
+}
+
+as_server()
+{
+	(exec_as_server "$@")
+}
+
+# The same, in a process group of its own and waited for in a way that lets a
+# signal through: cleanup then ends the group.
+run()
+{
+	local status=0
+
+	exec_as_server setsid "$@" <&0 &
+	child=$!
+	wait "$child" || status=$?
+	child=
+	return "$status"
+}
+
+# The same, with the output in a log that is shown only if the command fails.
+run_quietly()
+{
+	local log=$work/log/$1
+
+	shift
+	if ! run "$@" >"$log" 2>&1 </dev/null; then
+		cat "$log" >&2
+		return 1
+	fi
+}
+
+# ---------------------------------------------------------------------------
+# The folder of all temporary files
+# ---------------------------------------------------------------------------
+
+make_work()
+{
+	work=$(mktemp -d "${TMPDIR:-/tmp}/scru64.XXXXXX") ||
+		die "cannot create a folder in ${TMPDIR:-/tmp}"
+	mkdir "$work/log"
+}
+
+# Hand the folder to the server's user.  If it is nowhere that user can get to,
+# if programs cannot be run there, or if its name is too long for a socket in
+# it (107 bytes, of which the tests need 31), move.
+hand_over_work()
+{
+	local base new
+
+	for base in "" /tmp /var/tmp; do
+		if [[ -n $base ]]; then
+			new=$(mktemp -d "$base/scru64.XXXXXX") || continue
+			cp -a "$work/." "$new/"
+			rm -rf "$work"
+			work=$new
+		fi
+		mkdir -p "$work/home" "$work/tmp"
+		printf '#!/bin/sh\n' >"$work/tmp/probe"
+		chmod 755 "$work/tmp/probe"
+		if ((EUID == 0)); then
+			chown -R "$(server_owner)" "$work"
+		fi
+		if ((${#work} <= 76)) && as_server "$work/tmp/probe" 2>/dev/null; then
+			rm "$work/tmp/probe"
+			return 0
+		fi
+	done
+	die "found no folder for temporary files in which the server's user can run programs" \
+		"Set TMPDIR to one."
+}
+
+# user:group of the server's user
+server_owner()
+{
+	local user group
+
+	user=$(${become_server[@]+"${become_server[@]}"} id -u)
+	group=$(${become_server[@]+"${become_server[@]}"} id -g)
+	say "$user:$group"
+}
+
+# End what is still running and remove all files.
+cleanup()
+{
+	trap '' INT TERM HUP
+	set +e
+
+	if [[ -n $child ]]; then
+		kill -TERM -- "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null
+		wait "$child" 2>/dev/null
+		child=
+	fi
+	remove_dropin
+	if [[ -n $work ]]; then
+		stop_servers
+		rm -rf "$work"
+		work=
+	fi
+}
+
+# ---------------------------------------------------------------------------
+# PostgreSQL and the tools
+# ---------------------------------------------------------------------------
+
+major_of()
+{
+	"$1" --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9]\{1,\}\).*/\1/p; t; $s/.*/0/p'
+}
+
+# Set pg_config, bindir and major for the server to use; false if there is none.
+find_server()
+{
+	local candidate
+
+	pg_config=${PG_CONFIG:-}
+	if [[ -n $pg_config ]]; then
+		command -v "$pg_config" >/dev/null || die "PG_CONFIG is $pg_config, which is not a program"
+		pg_config=$(command -v "$pg_config")
+	else
+		for candidate in $(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -rV) \
+			"$(command -v pg_config || true)"; do
+			if [[ -x $candidate && -x $("$candidate" --bindir)/postgres ]] &&
+				(($(major_of "$candidate") >= oldest_major)); then
+				pg_config=$candidate
+				break
+			fi
+		done
+		[[ -n $pg_config ]] || return 1
+	fi
+
+	bindir=$("$pg_config" --bindir)
+	major=$(major_of "$pg_config")
+	[[ -x $bindir/postgres ]] || die "$pg_config belongs to no server: there is no $bindir/postgres"
+	((major >= oldest_major)) || die "$pg_config is of PostgreSQL $major; scru64 needs $oldest_major or later"
+}
+
+can_compile()
+{
+	command -v cc >/dev/null &&
+		printf '#include <stdio.h>\nint main(void) { return 0; }\n' |
+		cc -x c -o "$work/compiled" - 2>/dev/null
+}
+
+# Print the packages that are missing, a line each; "postgresql" stands for
+# those of a server that is still to be chosen.  Arguments: what is needed beyond
+# a server and a build.
+missing_packages()
+{
+	local need
+
+	can_compile || printf '%s\n' gcc libc6-dev
+	command -v make >/dev/null || say make
+	if [[ -z $pg_config ]]; then
+		say postgresql
+	elif [[ ! -e $("$pg_config" --includedir-server)/postgres.h || ! -e $("$pg_config" --pgxs) ]]; then
+		say "postgresql-server-dev-$major"
+	fi
+	for need in "$@"; do
+		case $need in
+			cppcheck | shellcheck)
+				command -v "$need" >/dev/null || say "$need"
+				;;
+			perl)
+				command -v prove >/dev/null || say perl
+				;;
+			libipc-run-perl)
+				perl -MIPC::Run -e 1 2>/dev/null || say "$need"
+				;;
+			libfaketime)
+				compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || say "$need"
+				;;
+			*)
+				die "unknown need: $need"
+				;;
+		esac
+	done
+}
+
+# Find a server and whatever else is needed; install what is missing.
+# Arguments as for missing_packages.
+provide()
+{
+	local -a missing
+
+	find_server || true
+	mapfile -t missing < <(missing_packages "$@")
+	if ((${#missing[@]} > 0)); then
+		command -v apt-get >/dev/null ||
+			die "missing: ${missing[*]} (by their names in Debian)" \
+				"This machine has no apt-get. Install them and run this again."
+		if ! can_become_root; then
+			plan_install "${missing[@]}"
+			die "missing: ${missing[*]}" \
+				"Run this again as a user with sudo, or run this as root, then try again:" \
+				"    apt-get update && apt-get install --no-install-recommends ${plan[*]}" \
+				${upgrades:+"It upgrades, and restarts, what is there:" "$upgrades"}
+		fi
+		apt_update
+		plan_install "${missing[@]}"
+		apt_install
+		find_server || die "there is still no PostgreSQL $oldest_major or later"
+		mapfile -t missing < <(missing_packages "$@")
+		((${#missing[@]} == 0)) || die "still missing after installation: ${missing[*]}"
+	fi
+	say "PostgreSQL: $("$pg_config" --version | sed 's/^PostgreSQL //'), $bindir"
+}
+
+# ---------------------------------------------------------------------------
+# apt
+# ---------------------------------------------------------------------------
+
+apt_get()
+{
+	# needrestart restarts services after an installation; not for us.
+	as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 NEEDRESTART_MODE=l \
+		apt-get -q -o DPkg::Lock::Timeout=600 "$@" </dev/null
+}
+
+# Another apt-get, such as the nightly one, may hold the lock of the lists.
+apt_update()
+{
+	local log=$work/log/apt-update end=$((SECONDS + 600))
+
+	say "Updating the list of packages."
+	while ((SECONDS < end)); do
+		if apt_get update >"$log" 2>&1; then
+			return 0
+		fi
+		grep -q 'Could not get lock' "$log" || break
+		sleep 10
+	done
+	cat "$log" >&2
+	say "apt-get update failed; going on with the lists that are there."
+}
+
+installed_version()
+{
+	dpkg-query -W -f '${db:Status-Status} ${Version}\n' "$1" 2>/dev/null | sed -n 's/^installed //p' | head -n 1
+}
+
+# Print package=version if the archive has the package in that version, else
+# the package.
+at_version()
+{
+	local package=$1 version=$2
+
+	if [[ -n $version ]] &&
+		apt-cache madison "$package" | awk -F ' *[|] *' -v v="$version" '$2 == v { found = 1 } END { exit !found }'; then
+		say "$package=$version"
+	else
+		say "$package"
+	fi
+}
+
+# Set plan, the arguments for apt-get install, and upgrades, which lists what
+# the plan would change of the PostgreSQL that is installed.
+#
+# The newest headers can pull the newest server in, and that restarts every
+# cluster.  So headers and libpq-dev are asked for in the version that the
+# server and libpq5 have.
+plan_install()
+{
+	local package default
+
+	plan=()
+	for package in "$@"; do
+		case $package in
+			postgresql)
+				default=$(LC_ALL=C apt-cache depends postgresql 2>/dev/null |
+					sed -n 's/^ *Depends: postgresql-\([0-9]\{1,\}\)$/\1/p' | head -n 1)
+				[[ -n $default ]] ||
+					die "there is no PostgreSQL here, and apt-get knows no package postgresql" \
+						"Install PostgreSQL and its server headers, then try again."
+				((default >= oldest_major)) ||
+					die "scru64 needs PostgreSQL $oldest_major or later; this system's packages have $default" \
+						"See https://www.postgresql.org/download/ for a later one."
+				plan+=("postgresql-$default" "postgresql-server-dev-$default")
+				;;
+			postgresql-server-dev-*)
+				plan+=("$(at_version "$package" "$(installed_version "postgresql-$major")")")
+				if [[ -z $(installed_version libpq-dev) ]]; then
+					plan+=("$(at_version libpq-dev "$(installed_version libpq5)")")
+				fi
+				;;
+			*)
+				plan+=("$package")
+				;;
+		esac
+	done
+
+	# A line is "Inst name [old version] (new version ...)" or "Remv name [old version]".
+	simulated=true
+	simulation=$(LC_ALL=C apt-get install --simulate --no-install-recommends "${plan[@]}" 2>&1) ||
+		simulated=false
+	upgrades=$(awk '/^(Inst|Remv) / && $3 ~ /^\[/ && $2 ~ /^(postgresql(-.*)?|libpq5)(:.*)?$/ {
+			gsub(/[][()]/, ""); print "    " $2 ": " $3 " -> " ($1 == "Inst" ? $4 : "removed") }' <<<"$simulation")
+}
+
+# Is a server of this machine's packages running?
+server_is_running()
+{
+	if command -v pg_lsclusters >/dev/null && as_root pg_lsclusters -h | awk '$4 ~ /^online/ { found = 1 } END { exit !found }'; then
+		return 0
+	fi
+	# One that is no cluster of Debian's
+	# shellcheck disable=SC2016 # that bash expands it
+	as_root bash -c '
+		for exe in /proc/[0-9]*/exe; do
+			for postgres in /usr/lib/postgresql/*/bin/postgres; do
+				[[ $exe -ef $postgres ]] && exit 0
+			done
+		done
+		exit 1'
+}
+
+# Install what the plan says.
+apt_install()
+{
+	$simulated || die "apt-get cannot install ${plan[*]}:" "$simulation"
+	if [[ -n $upgrades ]] && server_is_running; then
+		die "not installed, because a PostgreSQL server is running here and would be upgraded:" \
+			"$upgrades" \
+			"That restarts it. When it may be restarted, run this as root, then try again:" \
+			"    apt-get install --no-install-recommends ${plan[*]}"
+	fi
+
+	say "Installing packages: ${plan[*]}"
+	if grep -q '^Inst postgresql-[0-9]* (' <<<"$simulation"; then
+		add_dropin
+	fi
+	if ! apt_get install -y --no-install-recommends "${plan[@]}" >"$work/log/apt-install" 2>&1; then
+		cat "$work/log/apt-install" >&2
+		die "apt-get failed"
+	fi
+	remove_dropin
+}
+
+# A server that Debian installs gets a cluster, which is started.  Nobody asked
+# for one.
+add_dropin()
+{
+	dropin=/etc/postgresql-common/createcluster.d/scru64-$$.conf
+	as_root install -D -m 644 /dev/stdin "$dropin" <<<"create_main_cluster = false"
+}
+
+remove_dropin()
+{
+	if [[ -n $dropin ]]; then
+		as_root rm -f "$dropin"
+		as_root rmdir --ignore-fail-on-non-empty "${dropin%/*}"
+		dropin=
+	fi
+}
+
+# ---------------------------------------------------------------------------
+# Build and install
+# ---------------------------------------------------------------------------
+
+# Copy the checkout, without what was built in it, to a folder of the server's
+# user.
+copy_tree()
+{
+	mkdir -p "$1"
+	tar -C "$top" --exclude-vcs --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' \
+		--exclude=./unit_tests/build --exclude=./results --exclude=./tmp_check -cf - . |
+		tar -C "$1" --no-same-owner -xf -
+	if ((EUID == 0)); then
+		chown -R "$(server_owner)" "$1"
+	fi
+}
+
+# Make the copy to build in, $tree, and set make_args.
+prepare_build()
+{
+	local clang
+
+	tree=$work/tree
+	copy_tree "$tree"
+
+	# Without the folder's name in it, the same sources give the same library.
+	make_args=("PG_CONFIG=$pg_config" "COPT=-ffile-prefix-map=$tree=.")
+	# A server with JIT wants bitcode, for which there may be no compiler.
+	clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$pg_config" --pgxs)")/../Makefile.global")
+	if ! command -v "$clang" >/dev/null; then
+		make_args+=(with_llvm=no)
+	fi
+}
+
+build()
+{
+	say "Building the extension."
+	run_quietly build make -C "$tree" "${make_args[@]}"
+}
+
+# Install the files that differ from what is installed.  Each is replaced in one
+# step, so that no server ever sees half of one.
+install_extension()
+{
+	local stage=$work/stage file pkglibdir extensiondir
+	local -a files=() prefix=()
+
+	run_quietly stage make -C "$tree" "${make_args[@]}" install "DESTDIR=$stage" || return
+	while IFS= read -r file; do
+		cmp -s "$stage$file" "$file" || files+=("$file")
+	done < <(find "$stage" -type f -printf '/%P\n')
+
+	pkglibdir=$("$pg_config" --pkglibdir)
+	extensiondir=$("$pg_config" --sharedir)/extension
+	if ((${#files[@]} == 0)); then
+		say "It is installed already, in $pkglibdir and $extensiondir."
+		return
+	fi
+	say "Installing it into $pkglibdir and $extensiondir."
+	if [[ ! -w $pkglibdir || ! -w $extensiondir ]]; then
+		can_become_root ||
+			die "$pkglibdir or $extensiondir cannot be written to" \
+				"Run this as root or as a user with sudo."
+		prefix=(${become_root[@]+"${become_root[@]}"})
+	fi
+	# shellcheck disable=SC2016 # that bash expands it
+	if ! ${prefix[@]+"${prefix[@]}"} bash -c '
+		set -eu
+		umask 022
+		stage=$1
+		shift
+		for file in "$@"; do
+			mkdir -p -- "$(dirname "$file")"
+			cp --preserve=mode -- "$stage$file" "$file.new$$"
+			mv -f -- "$file.new$$" "$file"
+		done' - "$stage" "${files[@]}" >"$work/log/install" 2>&1 </dev/null; then
+		cat "$work/log/install" >&2
+		return 1
+	fi
+}
+
+# ---------------------------------------------------------------------------
+# The server that is thrown away
+# ---------------------------------------------------------------------------
+
+# Start a server that can be reached through a socket in $work only.  Standard
+# input is appended to its postgresql.conf.
+start_server()
+{
+	local data=$work/data
+
+	run_quietly initdb "$bindir/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 --no-sync || return
+	{
+		printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work'" \
+			"unix_socket_permissions = 0700" "fsync = off"
+		cat
+	} >>"$data/postgresql.conf"
+	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/server" -w start; then
+		cat "$work/log/server" >&2
+		return 1
+	fi
+}
+
+# Stop every server below $work, those that a test left behind too.
+stop_servers()
+{
+	local file
+
+	while IFS= read -r file; do
+		as_server "$bindir/pg_ctl" -D "${file%/*}" -m fast -t 30 -w stop >/dev/null 2>&1 ||
+			as_server "$bindir/pg_ctl" -D "${file%/*}" -m immediate -w stop >/dev/null 2>&1
+	done < <(find "$work" -name postmaster.pid 2>/dev/null)
+}
+
+unset_foreign_variables
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM

@@ -1,0 +1,209 @@
+--
+-- Operators and order: as the integer does it, which is also the order of the
+-- text in C collation.
+--
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS scru64;
+RESET client_min_messages;
+SET max_parallel_workers_per_gather = 0;
+
+--
+-- What there is
+--
+SELECT o.oprname, o.oprcode, c.oprname AS commutator, n.oprname AS negator,
+	   o.oprcanmerge AS merges, o.oprcanhash AS hashes, o.oprrest, o.oprjoin
+FROM pg_operator AS o
+LEFT JOIN pg_operator AS c ON c.oid = o.oprcom
+	AND c.oprleft = o.oprright AND c.oprright = o.oprleft
+LEFT JOIN pg_operator AS n ON n.oid = o.oprnegate
+	AND n.oprleft = o.oprleft AND n.oprright = o.oprright
+WHERE o.oprleft = 'scru64'::regtype AND o.oprright = 'scru64'::regtype
+ORDER BY o.oprname COLLATE "C";
+
+-- Each is bigint's own, in everything but the estimate of a restriction: the
+-- same code, cost, volatility and leakproofness, and so for joins.
+SELECT s.oprname, sp.prosrc = bp.prosrc AS same_code,
+	   sp.prolang = bp.prolang AS same_language,
+	   sp.procost = bp.procost AS same_cost,
+	   sp.provolatile = bp.provolatile AS same_volatility,
+	   sp.proisstrict = bp.proisstrict AS same_strictness,
+	   sp.proparallel = bp.proparallel AS same_parallel,
+	   sp.proleakproof = bp.proleakproof AS same_leakproof,
+	   s.oprjoin = b.oprjoin AS same_join_estimate
+FROM pg_operator AS s
+JOIN pg_proc AS sp ON sp.oid = s.oprcode
+JOIN pg_operator AS b ON b.oprname = s.oprname
+	AND b.oprleft = 'bigint'::regtype AND b.oprright = 'bigint'::regtype
+JOIN pg_proc AS bp ON bp.oid = b.oprcode
+WHERE s.oprleft = 'scru64'::regtype AND s.oprright = 'scru64'::regtype
+ORDER BY s.oprname COLLATE "C";
+
+SELECT a < b AS lt, a <= b AS le, a = b AS eq, a <> b AS ne, a >= b AS ge, a > b AS gt
+FROM (VALUES
+	(scru64 '0u2pf62ji4b9', scru64 '0u2pf62ji4ba'),
+	('0u2pf62ji4b9', '0u2pf62ji4b9'),
+	('0u2pf62ji4ba', '0u2pf62ji4b9'),
+	('000000000000', 'zzzzzzzzzzzz'),
+	('zzzzzzzzzzzz', '000000000000'),
+	('0u2pf62ji4b9', NULL)
+) AS v (a, b);
+
+--
+-- Random values, equal and neighbouring ones among them
+--
+CREATE TEMP TABLE pair AS
+	SELECT a::scru64, b::scru64, a AS na, b AS nb
+	FROM generate_series(1, 100000) AS i,
+		 LATERAL (SELECT (hashint8extended(i, 1) & 9223372036854775807)
+						 % 4738381338321616896) AS x (a),
+		 LATERAL (SELECT CASE i % 4
+				  WHEN 0 THEN a
+				  WHEN 1 THEN least(a + 1, 4738381338321616895)
+				  WHEN 2 THEN greatest(a - 1, 0)
+				  ELSE (hashint8extended(i, 2) & 9223372036854775807)
+					   % 4738381338321616896
+				  END) AS y (b);
+INSERT INTO pair
+	SELECT a::scru64, b::scru64, a, b
+	FROM (VALUES (0), (1), (4738381338321616894), (4738381338321616895)) AS x (a),
+		 (VALUES (0), (1), (4738381338321616894), (4738381338321616895)) AS y (b);
+SELECT count(*) AS pairs,
+	   count(*) FILTER (WHERE (a < b) <> (na < nb)) AS lt,
+	   count(*) FILTER (WHERE (a <= b) <> (na <= nb)) AS le,
+	   count(*) FILTER (WHERE (a = b) <> (na = nb)) AS eq,
+	   count(*) FILTER (WHERE (a <> b) <> (na <> nb)) AS ne,
+	   count(*) FILTER (WHERE (a >= b) <> (na >= nb)) AS ge,
+	   count(*) FILTER (WHERE (a > b) <> (na > nb)) AS gt
+FROM pair;
+
+-- The support functions, and the orders of ORDER BY and of text.
+SELECT count(*) FILTER (WHERE scru64_cmp(a, b) <> btint8cmp(na, nb)) AS cmp,
+	   count(*) FILTER (WHERE scru64_hash(a) <> hashint8(na)) AS hash,
+	   count(*) FILTER (WHERE scru64_hash_extended(a, 0) <> hashint8extended(na, 0))
+	   AS hash_extended,
+	   count(*) FILTER (WHERE scru64_hash_extended(a, nb) <> hashint8extended(na, nb))
+	   AS hash_extended_with_seed,
+	   count(*) FILTER (WHERE (a < b) <> (a::text COLLATE "C" < b::text COLLATE "C"))
+	   AS text_order
+FROM pair;
+SELECT count(*) FILTER (WHERE up <> integer_up) AS up,
+	   count(*) FILTER (WHERE up <> text_up) AS text_up,
+	   count(*) FILTER (WHERE down <> integer_down) AS down,
+	   count(*) FILTER (WHERE down <> using_down) AS using_down
+FROM (
+	SELECT rank() OVER (ORDER BY a) AS up,
+		   rank() OVER (ORDER BY na) AS integer_up,
+		   rank() OVER (ORDER BY a::text COLLATE "C") AS text_up,
+		   rank() OVER (ORDER BY a DESC) AS down,
+		   rank() OVER (ORDER BY na DESC) AS integer_down,
+		   rank() OVER (ORDER BY a USING >) AS using_down
+	FROM pair
+) AS ranked;
+SELECT array_agg(a ORDER BY a)::bigint[] = array_agg(na ORDER BY na) AS sorted,
+	   array_agg(a ORDER BY a DESC)::bigint[] = array_agg(na ORDER BY na DESC)
+	   AS sorted_down,
+	   array_agg(a ORDER BY b, a)::bigint[] = array_agg(na ORDER BY nb, na)
+	   AS sorted_by_two
+FROM pair;
+SELECT a FROM (VALUES (scru64 '00000000000z'), (NULL), ('zzzzzzzzzzzz'), ('000000000010'),
+					  ('000000000000')) AS v (a)
+ORDER BY a DESC NULLS LAST;
+
+--
+-- min, max
+--
+SELECT min(a)::bigint = min(na) AS min, max(a)::bigint = max(na) AS max,
+	   min(a), max(a)
+FROM pair;
+SELECT min(a), max(a) FROM pair WHERE a IS NULL;
+SELECT min(v), max(v)
+FROM (VALUES (NULL::scru64), ('0u2pf62ji4b9'), (NULL), ('0u2pf62ji4ba')) AS t (v);
+SELECT count(*) FILTER (WHERE s::bigint <> n OR l::bigint <> m) AS wrong
+FROM (
+	SELECT min(a) AS s, min(na) AS n, max(b) AS l, max(nb) AS m
+	FROM pair GROUP BY na % 100
+) AS grouped;
+SELECT count(*) FILTER (WHERE least(a, b)::bigint <> least(na, nb)) AS least,
+	   count(*) FILTER (WHERE greatest(a, b)::bigint <> greatest(na, nb)) AS greatest,
+	   count(*) FILTER (WHERE (nullif(a, b) IS NULL) <> (na = nb)) AS nullif,
+	   count(*) FILTER (WHERE (a IS DISTINCT FROM b) <> (na <> nb)) AS distinct_from,
+	   count(*) FILTER (WHERE (a BETWEEN b AND a) <> (na >= nb)) AS between_
+FROM pair;
+SELECT aggfnoid::regprocedure, aggtransfn, aggcombinefn, aggsortop::regoperator,
+	   proparallel
+FROM pg_aggregate JOIN pg_proc ON pg_proc.oid = aggfnoid
+WHERE aggtranstype = 'scru64'::regtype
+ORDER BY aggfnoid::regprocedure::text COLLATE "C";
+-- Over a moving window.
+SELECT count(*) FILTER (WHERE m::bigint <> n) AS wrong
+FROM (
+	SELECT max(a) OVER w AS m, max(na) OVER w AS n
+	FROM (SELECT * FROM pair ORDER BY na LIMIT 1000) AS few
+	WINDOW w AS (ORDER BY na % 97, na ROWS 5 PRECEDING)
+) AS moving;
+
+--
+-- DISTINCT, GROUP BY, set operations: by hash and by sort
+--
+CREATE TEMP TABLE repeated AS
+	SELECT (i % 1000 * 1000003)::bigint::scru64 AS id, (i % 1000 * 1000003)::bigint AS n
+	FROM generate_series(1, 10000) AS i;
+ANALYZE repeated;
+SET enable_sort = off;
+EXPLAIN (COSTS OFF) SELECT id, count(*) FROM repeated GROUP BY id;
+SELECT count(*) AS groups, min(count), max(count), count(*) FILTER (WHERE id::bigint <> n) AS wrong
+FROM (SELECT id, count(*), min(n) AS n FROM repeated GROUP BY id) AS g;
+EXPLAIN (COSTS OFF) SELECT DISTINCT id FROM repeated;
+SELECT count(*) FROM (SELECT DISTINCT id FROM repeated) AS d;
+SELECT count(*) FROM (SELECT id FROM repeated EXCEPT SELECT id FROM repeated WHERE n < 1000003) AS e;
+SELECT count(*) FROM (SELECT id FROM repeated INTERSECT SELECT id FROM repeated WHERE n < 1000003) AS i;
+RESET enable_sort;
+SET enable_hashagg = off;
+EXPLAIN (COSTS OFF) SELECT id, count(*) FROM repeated GROUP BY id;
+SELECT count(*) AS groups, min(count), max(count), count(*) FILTER (WHERE id::bigint <> n) AS wrong
+FROM (SELECT id, count(*), min(n) AS n FROM repeated GROUP BY id) AS g;
+SELECT count(*) FROM (SELECT DISTINCT id FROM repeated) AS d;
+SELECT count(*) FROM (SELECT id FROM repeated UNION SELECT id FROM repeated) AS u;
+RESET enable_hashagg;
+SELECT count(DISTINCT id), count(id) FROM repeated;
+
+--
+-- Arrays, rows, sets of values
+--
+SELECT count(*) FILTER (WHERE id = ANY (two)) AS in_array,
+	   count(*) FILTER (WHERE id IN ('000000000000', '00000000lflv')) AS in_list,
+	   count(*) FILTER (WHERE n IN (0, 1000003)) AS in_bigint_list,
+	   count(*) FILTER (WHERE id <> ALL (two)) AS not_in_array,
+	   count(*) FILTER (WHERE id < ANY (two)) AS below_any,
+	   count(*) FILTER (WHERE id > ALL (two)) AS above_all
+FROM repeated, (SELECT '{0,1000003}'::bigint[]::scru64[]) AS v (two);
+-- A long array of constants is looked up by hash.
+SELECT array_agg(DISTINCT id) AS ids FROM repeated WHERE n < 500 * 1000003 \gset
+SELECT count(*) FROM repeated WHERE id = ANY (:'ids');
+SELECT count(*) FROM repeated WHERE id <> ALL (:'ids');
+PREPARE in_array (scru64[]) AS SELECT count(*) FROM repeated WHERE id = ANY ($1);
+EXECUTE in_array (:'ids');
+DEALLOCATE in_array;
+SELECT a = b AS eq, a < b AS lt, a @> b AS contains, a && b AS overlaps,
+	   a || b AS concatenated, array_position(a, '0u2pf62ji4b9') AS position,
+	   array_remove(a, '0u2pf62ji4b9') AS removed
+FROM (VALUES
+	('{000000000000,0u2pf62ji4b9}'::scru64[], '{0u2pf62ji4b9}'::scru64[]),
+	('{0u2pf62ji4b9}', '{0u2pf62ji4ba}'),
+	('{}', '{}')
+) AS v (a, b);
+SELECT count(*) FILTER (WHERE (ROW(a, b) < ROW(b, a)) <> (ROW(na, nb) < ROW(nb, na))) AS lt,
+	   count(*) FILTER (WHERE (ROW(a, b) = ROW(b, a)) <> (ROW(na, nb) = ROW(nb, na))) AS eq,
+	   count(*) FILTER (WHERE (ROW(a, nb) >= ROW(b, na)) <> (ROW(na, nb) >= ROW(nb, na))) AS ge
+FROM pair;
+SELECT count(DISTINCT ROW(id, n)) FROM repeated;
+SELECT hash_array(ARRAY[id]) = hash_array(ARRAY[n]) AS array_hash,
+	   hash_record(ROW(id)) = hash_record(ROW(n)) AS row_hash
+FROM (VALUES (scru64 '0u2pf62ji4b9', 109959589539758421)) AS v (id, n);
+
+--
+-- The accessor
+--
+SELECT id, scru64_node_ctr(id)
+FROM (VALUES (scru64 '0u2pf62ji4b9'), ('000000000000'), ('zzzzzzzzzzzz'), (NULL)) AS v (id);
+SELECT count(*) FILTER (WHERE scru64_node_ctr(a) <> na % 16777216) AS wrong FROM pair;

@@ -1,0 +1,171 @@
+--
+-- Parallel plans.
+--
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS scru64;
+DROP ROLE IF EXISTS regress_scru64_user;
+RESET client_min_messages;
+
+SET jit = off;
+SET max_parallel_workers = 8;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+
+CREATE TABLE scru64_parallel (id scru64, n bigint)
+	WITH (autovacuum_enabled = off, parallel_workers = 2);
+INSERT INTO scru64_parallel
+	SELECT n::scru64, n
+	FROM generate_series(1, 50000) AS i,
+		 LATERAL (SELECT (hashint8extended(i % 40000, 0) & 9223372036854775807)
+						 % 4738381338321616896) AS v (n);
+VACUUM (FREEZE, ANALYZE) scru64_parallel;
+
+-- Nothing of this extension keeps a plan from being parallel.
+SELECT count(*) FILTER (WHERE proparallel <> 's') AS not_safe, count(*) > 20 AS many
+FROM pg_proc
+JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = pg_proc.oid
+JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+WHERE e.extname = 'scru64' AND d.deptype = 'e';
+
+-- Scan, with input, output and comparison in the workers; partial aggregates
+EXPLAIN (COSTS OFF)
+	SELECT count(*), min(id), max(id), count(*) FILTER (WHERE id::text::scru64 <> id)
+	FROM scru64_parallel WHERE id > '7zzzzzzzzzzz';
+SELECT count(*), min(id), max(id), count(*) FILTER (WHERE id::text::scru64 <> id) AS wrong
+FROM scru64_parallel WHERE id > '7zzzzzzzzzzz';
+SELECT count(*), min(n)::scru64, max(n)::scru64
+FROM scru64_parallel WHERE n > '7zzzzzzzzzzz'::scru64::bigint;
+
+-- Join by hash and by sort
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+EXPLAIN (COSTS OFF)
+	SELECT count(*) FROM scru64_parallel AS a JOIN scru64_parallel AS b ON a.id = b.id;
+SELECT count(*), count(*) FILTER (WHERE a.n <> b.n) AS wrong
+FROM scru64_parallel AS a JOIN scru64_parallel AS b ON a.id = b.id;
+RESET enable_mergejoin;
+RESET enable_nestloop;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT count(*), count(*) FILTER (WHERE a.n <> b.n) AS wrong
+FROM scru64_parallel AS a JOIN scru64_parallel AS b ON a.id = b.id;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+
+-- Index built and scanned
+CREATE INDEX scru64_parallel_id ON scru64_parallel (id);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF)
+	SELECT count(*) FROM scru64_parallel WHERE id BETWEEN '7zzzzzzzzzzz' AND 'dzzzzzzzzzzz';
+SELECT count(*) FROM scru64_parallel WHERE id BETWEEN '7zzzzzzzzzzz' AND 'dzzzzzzzzzzz';
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SET enable_bitmapscan = off;
+SELECT count(*) FROM scru64_parallel
+WHERE n BETWEEN '7zzzzzzzzzzz'::scru64::bigint AND 'dzzzzzzzzzzz'::scru64::bigint;
+EXPLAIN (COSTS OFF) SELECT id FROM scru64_parallel ORDER BY id;
+SELECT count(*) FILTER (WHERE id < previous) AS out_of_order, count(*)
+FROM (
+	SELECT id, lag(id) OVER () FROM (SELECT id FROM scru64_parallel ORDER BY id) AS sorted
+) AS ordered (id, previous);
+RESET enable_indexscan;
+RESET enable_indexonlyscan;
+RESET enable_bitmapscan;
+
+-- DISTINCT and GROUP BY
+SELECT count(*) FROM (SELECT DISTINCT id FROM scru64_parallel) AS d;
+SELECT count(*), sum(count)
+FROM (SELECT id, count(*) FROM scru64_parallel GROUP BY id) AS g;
+
+--
+-- scru64_generate() in the workers: each has the session's node, and no ID
+-- comes twice.
+--
+SET scru64.node_spec = '0x50/8';
+SET compute_query_id = off;
+EXPLAIN (COSTS OFF, VERBOSE)
+	SELECT n, scru64_generate() AS id FROM scru64_parallel;
+CREATE TABLE scru64_parallel_ids AS
+	SELECT n, scru64_generate() AS id FROM scru64_parallel;
+SELECT count(*), count(DISTINCT id) AS different,
+	   count(*) FILTER (WHERE scru64_node_ctr(id) >> 16 <> 80) AS of_another_node
+FROM scru64_parallel_ids;
+-- The session goes on after all of them.
+SELECT scru64_generate() > max(id) AS is_later FROM scru64_parallel_ids;
+
+-- In a qualification
+SELECT count(*) FROM scru64_parallel WHERE scru64_generate() > '0u2pf62ji4b9';
+
+-- Without a node, a worker raises what the session itself would.
+SET scru64.node_spec = '';
+DO $$
+BEGIN
+	PERFORM count(scru64_generate()) FROM scru64_parallel;
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+	RAISE NOTICE '%: %', SQLSTATE, SQLERRM;
+END
+$$;
+
+
+-- A role that may not choose the node generates in parallel for the one that
+-- was chosen: in the session, or for the database, and whether or not the
+-- session has loaded the library when the query starts.
+CREATE ROLE regress_scru64_user;
+GRANT SELECT ON scru64_parallel TO regress_scru64_user;
+CREATE VIEW scru64_in_workers AS
+	SELECT count(*), count(DISTINCT id) AS different, min(scru64_node_ctr(id) >> 16) AS node_id,
+		   max(scru64_node_ctr(id) >> 16) AS same
+	FROM (SELECT scru64_generate() AS id FROM scru64_parallel OFFSET 0) AS generated;
+GRANT SELECT ON scru64_in_workers TO regress_scru64_user;
+CREATE FUNCTION scru64_be_parallel() RETURNS void LANGUAGE sql AS $$
+	SELECT set_config(name, value, false)
+	FROM (VALUES
+		('jit', 'off'), ('max_parallel_workers', '8'), ('max_parallel_workers_per_gather', '2'),
+		('parallel_setup_cost', '0'), ('parallel_tuple_cost', '0'), ('min_parallel_table_scan_size', '0'),
+		('parallel_leader_participation', 'off')
+	) AS v (name, value)
+$$;
+
+\c -
+SELECT scru64_be_parallel();
+SET scru64.node_spec = '0x58/8';
+SELECT * FROM scru64_in_workers;
+EXPLAIN (COSTS OFF) SELECT scru64_generate() FROM scru64_parallel;
+
+\c -
+SELECT scru64_be_parallel();
+SET scru64.node_spec = '0x59/8';
+SET ROLE regress_scru64_user;
+SELECT * FROM scru64_in_workers;
+RESET ROLE;
+
+SELECT current_database() AS database \gset
+ALTER DATABASE :"database" SET scru64.node_spec = '0x5a/8';
+\c -
+SELECT scru64_be_parallel();
+SET SESSION AUTHORIZATION regress_scru64_user;
+SELECT * FROM scru64_in_workers;
+SELECT * FROM scru64_in_workers;
+RESET SESSION AUTHORIZATION;
+ALTER DATABASE :"database" RESET scru64.node_spec;
+
+\c -
+SELECT scru64_be_parallel();
+LOAD 'scru64';
+GRANT SET ON PARAMETER scru64.node_spec TO regress_scru64_user;
+SET ROLE regress_scru64_user;
+SET scru64.node_spec = '0x5b/8';
+SELECT * FROM scru64_in_workers;
+RESET ROLE;
+REVOKE SET ON PARAMETER scru64.node_spec FROM regress_scru64_user;
+
+DROP VIEW scru64_in_workers;
+DROP FUNCTION scru64_be_parallel;
+DROP TABLE scru64_parallel, scru64_parallel_ids;
+DROP ROLE regress_scru64_user;

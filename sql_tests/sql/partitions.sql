@@ -1,0 +1,132 @@
+--
+-- Partitioning by scru64.
+--
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS scru64;
+RESET client_min_messages;
+
+SET max_parallel_workers_per_gather = 0;
+SET jit = off;
+SET enable_partitionwise_join = off;
+SET enable_partitionwise_aggregate = off;
+
+--
+-- By hash: each row where a bigint would be
+--
+CREATE TABLE scru64_hashed (id scru64, i integer) PARTITION BY HASH (id);
+CREATE TABLE scru64_hashed_n (n bigint, i integer) PARTITION BY HASH (n);
+SELECT format('CREATE TABLE %s_%s PARTITION OF %1$s FOR VALUES WITH (MODULUS 4, REMAINDER %2$s)',
+			  parent, remainder)
+FROM unnest('{scru64_hashed,scru64_hashed_n}'::text[]) AS parent,
+	 generate_series(0, 3) AS remainder \gexec
+INSERT INTO scru64_hashed_n
+	SELECT (hashint8extended(i, 0) & 9223372036854775807) % 4738381338321616896, i
+	FROM generate_series(1, 1000) AS i;
+INSERT INTO scru64_hashed_n VALUES (0, 0), (4738381338321616895, 0), (NULL, 0);
+INSERT INTO scru64_hashed SELECT n, i FROM scru64_hashed_n;
+SELECT right(tableoid::regclass::text, 1) AS remainder, count(*) > 200 AS enough
+FROM scru64_hashed GROUP BY 1 ORDER BY 1;
+SELECT count(*) FILTER (WHERE s.i IS NULL OR b.i IS NULL) AS elsewhere, count(*)
+FROM (SELECT *, right(tableoid::regclass::text, 1) AS remainder FROM scru64_hashed) AS s
+FULL JOIN (SELECT *, right(tableoid::regclass::text, 1) AS remainder FROM scru64_hashed_n) AS b
+ON s.id::bigint IS NOT DISTINCT FROM b.n AND s.i = b.i AND s.remainder = b.remainder;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_hashed WHERE id = '0u2pf62ji4b9';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_hashed WHERE id IN ('000000000000', 'zzzzzzzzzzzz');
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_hashed WHERE id IS NULL;
+SELECT * FROM scru64_hashed WHERE id IN ('000000000000', 'zzzzzzzzzzzz') ORDER BY id;
+-- Each partition is joined with its counterpart only.
+SET enable_partitionwise_join = on;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+CREATE TABLE scru64_other (id scru64, i integer) PARTITION BY HASH (id);
+SELECT format('CREATE TABLE scru64_other_%s PARTITION OF scru64_other FOR VALUES WITH (MODULUS 4, REMAINDER %1$s)',
+			  remainder)
+FROM generate_series(0, 3) AS remainder \gexec
+INSERT INTO scru64_other SELECT * FROM scru64_hashed WHERE i % 2 = 0;
+ANALYZE scru64_hashed;
+ANALYZE scru64_other;
+EXPLAIN (COSTS OFF) SELECT a.i FROM scru64_hashed AS a JOIN scru64_other AS b USING (id);
+SELECT count(*), count(*) FILTER (WHERE a.i <> b.i) AS wrong
+FROM scru64_hashed AS a JOIN scru64_other AS b USING (id);
+SET enable_partitionwise_join = off;
+RESET enable_nestloop;
+RESET enable_mergejoin;
+DROP TABLE scru64_hashed, scru64_hashed_n, scru64_other;
+
+--
+-- By range, which is by time
+--
+CREATE TABLE scru64_ranged (id scru64 PRIMARY KEY, n bigint) PARTITION BY RANGE (id);
+CREATE TABLE scru64_ranged_old PARTITION OF scru64_ranged
+	FOR VALUES FROM (MINVALUE) TO ('0u0000000000');
+CREATE TABLE scru64_ranged_u0 PARTITION OF scru64_ranged
+	FOR VALUES FROM ('0u0000000000') TO ('0u1000000000');
+CREATE TABLE scru64_ranged_u1 PARTITION OF scru64_ranged
+	FOR VALUES FROM ('0u1000000000') TO ('0u2000000000');
+CREATE TABLE scru64_ranged_u2 PARTITION OF scru64_ranged
+	FOR VALUES FROM ('0U2000000000') TO ('0U3000000000');
+CREATE TABLE scru64_ranged_overlapping PARTITION OF scru64_ranged
+	FOR VALUES FROM ('0u2zzzzzzzzz') TO ('0u4000000000');
+SELECT relname, pg_get_expr(relpartbound, oid)
+FROM pg_class WHERE relname ~ '^scru64_ranged_' AND relpartbound IS NOT NULL AND relkind = 'r'
+ORDER BY relname COLLATE "C";
+INSERT INTO scru64_ranged
+	SELECT n::scru64, n
+	FROM generate_series('0tz000000000'::scru64::bigint, '0u2zzzzzzzzz'::scru64::bigint,
+						 101559956668416 / 10) AS n;	-- 36^9 / 10
+INSERT INTO scru64_ranged VALUES ('0u3000000000', 0);
+SELECT tableoid::regclass, count(*), min(id), max(id),
+	   count(*) FILTER (WHERE id::bigint <> n) AS wrong
+FROM scru64_ranged GROUP BY 1 ORDER BY min(id);
+-- Rows at the very bounds
+INSERT INTO scru64_ranged VALUES ('0u0zzzzzzzzz', 0), ('0u2zzzzzzzzz', 0), ('000000000000', 0)
+RETURNING tableoid::regclass, id;
+
+-- Pruning when the query is planned
+SET enable_indexscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_ranged WHERE id = '0u1234567890';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_ranged WHERE id >= '0u1234567890';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_ranged WHERE id > '0u1000000000' AND '0u2000000000' > id;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_ranged WHERE id <= '0u0000000000';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_ranged WHERE id < '0u0000000000';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_ranged WHERE id IN ('0u0000000001', '0u2000000001');
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_ranged WHERE id >= '0u3000000000';
+SELECT count(*) FROM scru64_ranged WHERE id > '0u1000000000' AND '0u2000000000' > id;
+
+-- Pruning when it runs
+SET plan_cache_mode = force_generic_plan;
+PREPARE by_range (scru64, scru64) AS SELECT count(*) FROM scru64_ranged WHERE id BETWEEN $1 AND $2;
+EXPLAIN (COSTS OFF) EXECUTE by_range ('0u1000000000', '0u1zzzzzzzzz');
+EXECUTE by_range ('0u1000000000', '0u1zzzzzzzzz');
+PREPARE by_text (text) AS SELECT count(*) FROM scru64_ranged WHERE id >= $1::scru64;
+EXPLAIN (COSTS OFF) EXECUTE by_text ('0u1000000000');
+EXECUTE by_text ('0u1000000000');
+DEALLOCATE ALL;
+RESET plan_cache_mode;
+RESET enable_indexscan;
+RESET enable_bitmapscan;
+
+-- Sorted partition by partition
+SET enable_sort = off;
+SET enable_seqscan = off;
+SELECT count(*) FILTER (WHERE id <= previous) AS out_of_order, count(*)
+FROM (SELECT id, lag(id) OVER (ORDER BY id) FROM scru64_ranged) AS ordered (id, previous);
+RESET enable_sort;
+RESET enable_seqscan;
+-- From one partition to another
+UPDATE scru64_ranged SET id = '0u1zzzzzzzzz' WHERE id = '0u0zzzzzzzzz'
+RETURNING tableoid::regclass, id;
+INSERT INTO scru64_ranged VALUES ('0u3000000001', 0);
+DROP TABLE scru64_ranged;
+
+--
+-- By list
+--
+CREATE TABLE scru64_listed (id scru64) PARTITION BY LIST (id);
+CREATE TABLE scru64_listed_0 PARTITION OF scru64_listed
+	FOR VALUES IN ('000000000000', 'zzzzzzzzzzzz');
+CREATE TABLE scru64_listed_1 PARTITION OF scru64_listed DEFAULT;
+INSERT INTO scru64_listed VALUES ('ZZZZZZZZZZZZ'), ('0u2pf62ji4b9');
+SELECT tableoid::regclass, id FROM scru64_listed ORDER BY id;
+DROP TABLE scru64_listed;
