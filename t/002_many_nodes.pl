@@ -89,7 +89,8 @@ sub check_ids
 }
 
 # Every node gives IDs at least once.
-$node->safe_psql('postgres', "SELECT give(g, 20) FROM generate_series(0, $nodes - 1) g");
+$node->safe_psql('postgres',
+	"SELECT give(g, 20) FROM generate_series(0, $nodes - 1) g");
 check_ids('one session goes through all nodes', $nodes * 20);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'),
 	$slots, 'all slots are taken');
@@ -103,8 +104,10 @@ $node->pgbench(
 	[qr{^$}],
 	'8 sessions switch between nodes',
 	{
-		'switch_all@5' => "\\set node random(0, $nodes - 1)\nSELECT give(:node, 50)",
-		'switch_some@5' => "\\set node random(0, $holders - 1)\nSELECT give(:node, 50)",
+		'switch_all@5' =>
+		  "\\set node random(0, $nodes - 1)\nSELECT give(:node, 50)",
+		'switch_some@5' =>
+		  "\\set node random(0, $holders - 1)\nSELECT give(:node, 50)",
 		'watch_switch@1' => 'SELECT watch()'
 	});
 my $switches = $node->safe_psql('postgres',
@@ -125,11 +128,13 @@ $node->pgbench(
 		'hold@20' => 'SELECT give(:client_id, 10)',
 		'watch_hold@1' => 'SELECT watch()'
 	});
-my $batches = $node->safe_psql('postgres', 'SELECT count(DISTINCT began) FROM ids');
+my $batches =
+  $node->safe_psql('postgres', 'SELECT count(DISTINCT began) FROM ids');
 cmp_ok($batches, '>', 4000, 'IDs were given');
 is($node->safe_psql('postgres', 'SELECT count(DISTINCT node) FROM ids'),
 	$holders, 'every session gave some');
-check_ids('no ID twice or out of order, although the sessions lose their slots',
+check_ids(
+	'no ID twice or out of order, although the sessions lose their slots',
 	$batches * 10);
 
 is( $node->safe_psql(
