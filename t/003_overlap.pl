@@ -163,7 +163,8 @@ is( nodes_in_view(),
 
 # A node whose last ID is ahead of the clock is in use, idle or not.  This one
 # has two IDs to a tick.
-generates_ok('3/23', 'a node runs ahead of the clock', 28);
+set_parameter($node, 'scru64.rollback_allowance', '5s', values %sessions);
+generates_ok('3/23', 'a node runs ahead of the clock', 40);
 set_parameter($node, 'scru64.rollback_allowance', '1s', values %sessions);
 sleep(1.5);
 is( $node->safe_psql(
@@ -174,6 +175,7 @@ is( $node->safe_psql(
 	'its last ID is ahead of the clock');
 refused_ok('1/22', '1/22', '3/23', 'a node that covers it is refused');
 my $allowed_at;
+
 for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
 	($out, $err) = generate('1/22');

@@ -394,10 +394,11 @@ no_id(
 	'1/8',
 	'1970-01-01 00:00:00',
 	'a node that has IDs, at the start of 1970');
-no_id(
-	'11/8',
-	'1970-01-01 00:00:00',
-	'a node without IDs, at the start of 1970');
+$session->query_safe("SELECT give('11/8', 1)");
+is( $node->safe_psql(
+		'postgres', "SELECT tick_of(id) FROM ids WHERE node = '11/8'"),
+	'1',
+	'a node without IDs, at the start of 1970: none of the reserved tick');
 set_clock('1970-01-01 00:00:01');
 fresh_ok('12/8', 'a second after the start of 1970');
 
