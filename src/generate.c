@@ -147,22 +147,27 @@ allowance_ticks(void)
  * Clock
  */
 
-/* Unix time in milliseconds; 0 before 1970. */
-static inline uint64
+static void clock_before_epoch(void) pg_attribute_noreturn();
+
+/* Unix time in milliseconds; negative before 1970. */
+static inline int64
 clock_ms(void)
 {
 	struct timespec now;
 
 	clock_gettime(GENERATOR_CLOCK, &now);
-	if (unlikely(now.tv_sec < 0))
-		return 0;
-	return (uint64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
+	return (int64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
 }
 
+/* The clock in ticks; an error before 1970, where there are none. */
 static inline uint64
 clock_tick(void)
 {
-	return clock_ms() >> SCRU64_TICK_SHIFT;
+	int64		now_ms = clock_ms();
+
+	if (unlikely(now_ms < 0))
+		clock_before_epoch();
+	return (uint64) now_ms >> SCRU64_TICK_SHIFT;
 }
 
 /*
@@ -196,8 +201,8 @@ static void
 wait_for_clock(uint64 due)
 {
 	static uint32 wait_event = 0;
-	uint64		due_ms = due << SCRU64_TICK_SHIFT;
-	uint64		now_ms = clock_ms();
+	int64		due_ms = (int64) (due << SCRU64_TICK_SHIFT);
+	int64		now_ms = clock_ms();
 	long		timeout = 0;
 
 	if (wait_event == 0)
@@ -293,6 +298,18 @@ clock_behind(uint64 last)
 					   "scru64.rollback_allowance", scru64_rollback_allowance),
 			 errhint("Correct the clock, wait until it has caught up, or set \"%s\" to a node that has not been used.",
 					 "scru64.node_spec")));
+}
+
+static void
+clock_before_epoch(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the clock is before the first timestamp of type %s", "scru64"),
+			 errdetail("The clock reads %s. Timestamps start with the year 1970.",
+					   clock_text()),
+			 errhint("Correct the clock.")));
+	pg_unreachable();
 }
 
 static void
@@ -465,12 +482,12 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 
 /* Time of an ID minus the clock. */
 static Interval *
-lead_interval(uint64 id, uint64 now_ms)
+lead_interval(uint64 id, int64 now_ms)
 {
 	Interval   *lead = palloc0(sizeof(Interval));
-	uint64		id_ms = scru64_get_timestamp(id) << SCRU64_TICK_SHIFT;
+	int64		id_ms = (int64) (scru64_get_timestamp(id) << SCRU64_TICK_SHIFT);
 
-	lead->time = ((int64) id_ms - (int64) now_ms) * USECS_PER_MSEC;
+	lead->time = (id_ms - now_ms) * USECS_PER_MSEC;
 	return lead;
 }
 
@@ -486,7 +503,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	NodeReport	reports[NODE_SLOTS];
 	int			count;
-	uint64		now_ms;
+	int64		now_ms;
 
 	InitMaterializedSRF(fcinfo, 0);
 	count = node_state_report(reports);
