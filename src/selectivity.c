@@ -119,8 +119,8 @@ examine_inequality(PlannerInfo *root, Oid opfamily, Oid operator, List *args,
 	inequality->is_simple = is_pseudo_constant_clause(other);
 	ReleaseVariableStats(vardata);
 
-	bigint_args = list_make2(relabel_as_bigint(linitial(args)),
-							 relabel_as_bigint(lsecond(args)));
+	bigint_args = list_make1(relabel_as_bigint(linitial(args)));
+	bigint_args = lappend(bigint_args, relabel_as_bigint(lsecond(args)));
 	inequality->selectivity =
 		DatumGetFloat8(DirectFunctionCall4(estimator,
 										   PointerGetDatum(root),

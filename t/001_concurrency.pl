@@ -71,8 +71,7 @@ FROM generate_series(1, :rows) g;
 # A tick has room for all of these IDs.
 run_sessions('16 sessions insert 100,000 IDs each', 100, 1000);
 is($node->safe_psql('postgres', 'SELECT * FROM count_ids()'),
-	'1600000|1600000|0',
-	'no ID twice, every session has its IDs in order');
+	'1600000|1600000|0', 'no ID twice, every session has its IDs in order');
 cmp_ok($node->safe_psql('postgres', 'SELECT count_turns()'),
 	'>', 100, 'the sessions took turns');
 is( $node->safe_psql(
@@ -159,7 +158,8 @@ FROM (SELECT *, lag(id) OVER (ORDER BY n) AS earlier,
 
 # Parallel workers have the node of their session.
 $node->safe_psql('postgres',
-	'CREATE TABLE source AS SELECT g FROM generate_series(1, 50000) g; ANALYZE source');
+	'CREATE TABLE source AS SELECT g FROM generate_series(1, 50000) g; ANALYZE source'
+);
 my $plan = $node->safe_psql(
 	'postgres', q(
 SET scru64.node_spec = '0x2ef/12';

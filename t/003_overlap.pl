@@ -19,7 +19,8 @@ $node->append_conf('postgresql.conf', "scru64.rollback_allowance = '3s'");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION scru64');
 add_helpers($node);
-$node->safe_psql('postgres', 'CREATE TABLE ids (node text, id scru64 PRIMARY KEY)');
+$node->safe_psql('postgres',
+	'CREATE TABLE ids (node text, id scru64 PRIMARY KEY)');
 
 # one session for each node, so that the later ones meet slots of the earlier
 my %sessions;
@@ -37,7 +38,8 @@ sub generate
 	}
 	$count = 1 if !defined $count;
 	return try_statement($sessions{$spec},
-		"INSERT INTO ids SELECT '$spec', * FROM scru64_generate($count) RETURNING 'given'");
+		"INSERT INTO ids SELECT '$spec', * FROM scru64_generate($count) RETURNING 'given'"
+	);
 }
 
 sub generates_ok
@@ -50,17 +52,17 @@ sub generates_ok
 	return;
 }
 
-# node is how messages write the spec
+# node_text is how messages write the spec
 sub refused_ok
 {
-	my ($spec, $node, $other, $name) = @_;
+	my ($spec, $node_text, $other, $name) = @_;
 	my ($out, $err) = generate($spec);
 	my $last_id = last_id($other);
 
 	is($out, '', $name);
 	like(
 		$err,
-		qr{^psql:<stdin>:\d+:\ ERROR:\ \ 55006:\ node\ \Q$node\E\ overlaps\ node\ \Q$other\E,
+		qr{^psql:<stdin>:\d+:\ ERROR:\ \ 55006:\ node\ \Q$node_text\E\ overlaps\ node\ \Q$other\E,
 		   \ which\ is\ in\ use\ on\ this\ server\n
 		   DETAIL:\ \ [^\n]*\Q$other\E[^\n]*$last_id[^\n]*\n
 		   HINT:\ \ [^\n]*scru64\.rollback_allowance}x,
@@ -75,7 +77,8 @@ sub last_id
 	my ($node_id, $size) = split(qr{/}, $spec);
 
 	return $node->safe_psql('postgres',
-		"SELECT max(id) FROM ids WHERE scru64_node_ctr(id) >> (24 - $size) = $node_id");
+		"SELECT max(id) FROM ids WHERE scru64_node_ctr(id) >> (24 - $size) = $node_id"
+	);
 }
 
 sub idle
@@ -93,15 +96,19 @@ sub nodes_in_view
 
 # 42 is 00101010 and 0x2a0 is 001010100000; 0x2b0 is 43 with four bits more.
 generates_ok('42/8', 'the first node generates');
-refused_ok('0x2a0/12', '672/12', '42/8', 'a longer node inside it is refused');
+refused_ok('0x2a0/12', '672/12', '42/8',
+	'a longer node inside it is refused');
 refused_ok('0x2af/12', '687/12', '42/8', 'so is the last one inside it');
 generates_ok('0x29f/12', 'the one before is not');
 generates_ok('0x2b0/12', 'the one after is not');
-refused_ok('21/7', '21/7', '42/8', 'a shorter node that covers it is refused');
-refused_ok('0/1', '0/1', '42/8', 'the shortest node that covers it is refused');
+refused_ok('21/7', '21/7', '42/8',
+	'a shorter node that covers it is refused');
+refused_ok('0/1', '0/1', '42/8',
+	'the shortest node that covers it is refused');
 generates_ok('1/1', 'the other half of all nodes is not');
 generates_ok('42/8', 'the first node goes on');
-is(nodes_in_view(), '1/1 42/8 671/12 688/12',
+is( nodes_in_view(),
+	'1/1 42/8 671/12 688/12',
 	'the view shows the nodes that were not refused');
 
 # The spec that continues after an ID names the same node.
@@ -110,64 +117,83 @@ my ($resumed, $err) = generate("$last_id/8");
 is($resumed, 'given', 'a node goes on in the form that the view shows');
 my $out;
 ($out, $err) = generate("$last_id/12");
-like($err, qr/55006: node \d+\/12 overlaps node 42\/8,/,
+like(
+	$err,
+	qr/55006: node \d+\/12 overlaps node 42\/8,/,
 	'the same ID with another size is another node');
 
 # A node that is used every now and then stays in use.
 idle();
 generates_ok('0x2b0/12', 'another node goes on after a while');
-refused_ok('43/8', '43/8', '688/12', 'a node that covers one in use is refused');
+refused_ok('43/8', '43/8', '688/12',
+	'a node that covers one in use is refused');
 
 # Idle for longer than the allowance: the other way round.
 idle();
 generates_ok('0x2a0/12', 'a node inside an idle one generates');
-refused_ok('42/8', '42/8', '672/12',
-	'the session of the node that was idle is refused');
+refused_ok(
+	'42/8', '42/8',
+	'672/12', 'the session of the node that was idle is refused');
 generates_ok('0x2a0/12', 'the new one goes on');
-unlike(nodes_in_view(), qr{42/8}, 'the node that was idle is not in use any more');
+unlike(nodes_in_view(), qr{42/8},
+	'the node that was idle is not in use any more');
 
 # A shorter node that covers several needs all of them idle.
 generates_ok('0x2a1/12', 'a second one inside it generates');
 generates_ok('0x2b0/12', 'a third one generates');
 idle();
 generates_ok('0x2a1/12', 'only the second one goes on');
-refused_ok('21/7', '21/7', '673/12', 'a node that covers one in use and two idle is refused');
+refused_ok(
+	'21/7', '21/7',
+	'673/12', 'a node that covers one in use and two idle is refused');
 generates_ok('0x2a0/12', 'an idle one inside it comes back');
 idle();
 generates_ok('21/7', 'a node that covers three idle ones generates');
+
 foreach my $inside ('672', '673', '688')
 {
 	my $spec = sprintf('0x%x/12', $inside);
 
-	refused_ok($spec, "$inside/12", '21/7', "the session of $spec is refused");
+	refused_ok($spec, "$inside/12", '21/7',
+		"the session of $spec is refused");
 }
-is(nodes_in_view(), '1/1 21/7 671/12', 'the view shows the one that covers them');
+is( nodes_in_view(),
+	'1/1 21/7 671/12',
+	'the view shows the one that covers them');
 
 # A node whose last ID is ahead of the clock is in use, idle or not.  This one
 # has two IDs to a tick.
-generates_ok('3/23', 'a node runs ahead of the clock', 28);
+set_parameter($node, 'scru64.rollback_allowance', '5s', values %sessions);
+generates_ok('3/23', 'a node runs ahead of the clock', 40);
 set_parameter($node, 'scru64.rollback_allowance', '1s', values %sessions);
 sleep(1.5);
-is( $node->safe_psql('postgres',
-		"SELECT lead > '500 ms' FROM scru64_generators WHERE node_id_size = 23"),
+is( $node->safe_psql(
+		'postgres',
+		"SELECT lead > '500 ms' FROM scru64_generators WHERE node_id_size = 23"
+	),
 	't',
 	'its last ID is ahead of the clock');
 refused_ok('1/22', '1/22', '3/23', 'a node that covers it is refused');
 my $allowed_at;
+
 for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 {
 	($out, $err) = generate('1/22');
 	if ($err eq '')
 	{
-		$allowed_at = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+		$allowed_at =
+		  $node->safe_psql('postgres', 'SELECT clock_timestamp()');
 		last;
 	}
 	last if $err !~ /55006/;
 	sleep(0.1);
 }
 is($err, '', 'it is refused until the clock has caught up');
-is( $node->safe_psql('postgres',
-		"SELECT tick_of(timestamptz '$allowed_at') > tick_of('" . last_id('3/23') . "'::scru64) + 3"),
+is( $node->safe_psql(
+		'postgres',
+		"SELECT tick_of(timestamptz '$allowed_at') > tick_of('"
+		  . last_id('3/23')
+		  . "'::scru64) + 3"),
 	't',
 	'and the other has been idle for longer than the allowance');
 
@@ -233,8 +259,11 @@ SELECT give_many(:client_id, 50000);
 \endif
 )
 	});
-is($node->safe_psql('postgres', 'SELECT count(*), sum(count) FROM refusals'), '20|60000', 'it is refused every time');
-is( $node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM many_ids'),
+is( $node->safe_psql('postgres', 'SELECT count(*), sum(count) FROM refusals'),
+	'20|60000',
+	'it is refused every time');
+is( $node->safe_psql(
+		'postgres', 'SELECT count(*), count(DISTINCT id) FROM many_ids'),
 	'2000001|2000001',
 	'they get no ID twice');
 

@@ -115,8 +115,12 @@ is( $node->safe_psql(
 # The first may come late in its tick, so the time of one tick may be missing;
 # the generator's clock is a little coarse.
 my $elapsed = $node->safe_psql('postgres',
-	"SELECT extract(epoch FROM max(at) - min(at)) * 1000 FROM ids WHERE node = '1/23'");
-cmp_ok($elapsed, '>', (100 - 39 - 2) * $tick_ms - 20, '200 IDs take their time');
+	"SELECT extract(epoch FROM max(at) - min(at)) * 1000 FROM ids WHERE node = '1/23'"
+);
+cmp_ok(
+	$elapsed, '>',
+	(100 - 39 - 2) * $tick_ms - 20,
+	'200 IDs take their time');
 cmp_ok($elapsed, '<', (100 - 39) * $tick_ms + 3000, 'and not much more');
 is( $node->safe_psql(
 		'postgres', q(
@@ -141,30 +145,46 @@ sub end_wait
 {
 	my ($pid, $how) = @_;
 
-	return $controller->query_safe("SELECT round(end_statement($pid, '$how'))");
+	return $controller->query_safe(
+		"SELECT round(end_statement($pid, '$how'))");
 }
 
-set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting, $controller);
+set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting,
+	$controller);
 $waiting->query_safe($saturate);
-set_parameter($node, 'scru64.rollback_allowance', '31s', $waiting, $controller);
-my $waits = $node->safe_psql('postgres', 'SELECT waits FROM scru64_generators WHERE node_id = 3');
+set_parameter($node, 'scru64.rollback_allowance', '31s', $waiting,
+	$controller);
+my $waits = $node->safe_psql('postgres',
+	'SELECT waits FROM scru64_generators WHERE node_id = 3');
 
 foreach my $round (1 .. 3)
 {
 	start_statement($waiting, "SELECT give('3/23', 1)");
 	waits_ok($pid, "a session waits, $round");
-	cmp_ok(end_wait($pid, 'pg_cancel_backend'), '<', $at_once, "its wait is cancelled at once, $round");
+	cmp_ok(end_wait($pid, 'pg_cancel_backend'),
+		'<', $at_once, "its wait is cancelled at once, $round");
 	($out, $err) = try_statement($waiting, 'SELECT 1');
-	like($err, qr/ERROR:  57014: canceling statement due to user request/, "that is the error, $round");
+	like(
+		$err,
+		qr/ERROR:  57014: canceling statement due to user request/,
+		"that is the error, $round");
 }
-is( $node->safe_psql('postgres', "SELECT waits - $waits FROM scru64_generators WHERE node_id = 3"),
+is( $node->safe_psql(
+		'postgres',
+		"SELECT waits - $waits FROM scru64_generators WHERE node_id = 3"),
 	'3',
 	'the view counts a wait once, however long it is and whatever its end');
 
-$elapsed = $controller->query_safe('SELECT extract(epoch FROM clock_timestamp()) * 1000');
-($out, $err) = try_statement($waiting, "SET statement_timeout = '300ms'; SELECT give('3/23', 1)");
-$elapsed = $controller->query_safe("SELECT extract(epoch FROM clock_timestamp()) * 1000 - $elapsed");
-like($err, qr/ERROR:  57014: canceling statement due to statement timeout/, 'statement_timeout ends a wait');
+$elapsed = $controller->query_safe(
+	'SELECT extract(epoch FROM clock_timestamp()) * 1000');
+($out, $err) = try_statement($waiting,
+	"SET statement_timeout = '300ms'; SELECT give('3/23', 1)");
+$elapsed = $controller->query_safe(
+	"SELECT extract(epoch FROM clock_timestamp()) * 1000 - $elapsed");
+like(
+	$err,
+	qr/ERROR:  57014: canceling statement due to statement timeout/,
+	'statement_timeout ends a wait');
 cmp_ok($elapsed, '<', 300 + $at_once, 'at once');
 cmp_ok($elapsed, '>=', 300, 'and not before');
 $waiting->query_safe('SET statement_timeout = 0');
@@ -173,16 +193,24 @@ my $terminated = open_session($node);
 $pid = pid_of($terminated);
 start_statement($terminated, "SELECT give('3/23', 1)");
 waits_ok($pid, 'another session waits');
-cmp_ok(end_wait($pid, 'pg_terminate_backend'), '<', $at_once, 'its wait is terminated at once');
-ok( $node->poll_query_until('postgres',
+cmp_ok(end_wait($pid, 'pg_terminate_backend'),
+	'<', $at_once, 'its wait is terminated at once');
+ok( $node->poll_query_until(
+		'postgres',
 		"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)"),
 	'and the session with it');
 $terminated->{run}->finish;
-like($terminated->{stderr}, qr/FATAL:  57P01: terminating connection/, 'that is the error');
+like(
+	$terminated->{stderr},
+	qr/FATAL:  57P01: terminating connection/,
+	'that is the error');
 
-is($node->safe_psql('postgres', "SELECT count(*) FROM ids WHERE node = '3/23'"),
-	'460', 'waits that were ended gave no ID');
-set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting, $controller);
+is( $node->safe_psql(
+		'postgres', "SELECT count(*) FROM ids WHERE node = '3/23'"),
+	'460',
+	'waits that were ended gave no ID');
+set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting,
+	$controller);
 $waiting->query_safe("SELECT give('3/23', 4)");
 is( $node->safe_psql(
 		'postgres', q(

@@ -30,7 +30,8 @@ sub start_with
 {
 	my ($preload, $variable, $lines) = @_;
 
-	$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', $preload ? "'scru64'" : "''");
+	$node->adjust_conf('postgresql.conf', 'shared_preload_libraries',
+		$preload ? "'scru64'" : "''");
 	$node->adjust_conf('postgresql.conf', 'scru64.node_spec', undef);
 	$node->append_conf('postgresql.conf', $lines) if defined $lines;
 
@@ -48,7 +49,8 @@ sub new_session
 	my ($ret, $out, $err) = $node->psql(
 		$params{dbname} || 'postgres', $sql,
 		on_error_stop => 0,
-		extra_params => [ '-v', 'VERBOSITY=verbose', defined $user ? ('-U', $user) : () ]);
+		extra_params =>
+		  [ '-v', 'VERBOSITY=verbose', defined $user ? ('-U', $user) : () ]);
 
 	return ($out, $err);
 }
@@ -110,8 +112,10 @@ add_helpers($node);
 $node->stop;
 
 my $bad_value = qr/invalid value for parameter "scru64\.node_spec": "42\/0"/;
-my $denied = qr/ERROR:  42501: permission denied to set parameter "scru64\.node_spec"/;
-my $denied_at_load = qr/WARNING:  42501: permission denied to set parameter "scru64\.node_spec"/;
+my $denied =
+  qr/ERROR:  42501: permission denied to set parameter "scru64\.node_spec"/;
+my $denied_at_load =
+  qr/WARNING:  42501: permission denied to set parameter "scru64\.node_spec"/;
 
 foreach my $preload (0, 1)
 {
@@ -124,7 +128,8 @@ foreach my $preload (0, 1)
 	# The environment variable of the server is the default.
 	#
 	start_with($preload);
-	is($node->safe_psql('postgres', 'SHOW shared_preload_libraries'), $preload ? 'scru64' : '', $mode);
+	is($node->safe_psql('postgres', 'SHOW shared_preload_libraries'),
+		$preload ? 'scru64' : '', $mode);
 	not_set("$mode, nothing set");
 	($out, $err) = new_session("ALTER SYSTEM SET scru64.node_spec = '9/8'");
 	if ($preload || $version >= 170000)
@@ -133,10 +138,13 @@ foreach my $preload (0, 1)
 	}
 	else
 	{
-		like($err, qr/ERROR:  42704: unrecognized configuration parameter "scru64\.node_spec"/,
+		like(
+			$err,
+			qr/ERROR:  42704: unrecognized configuration parameter "scru64\.node_spec"/,
 			"$mode, ALTER SYSTEM in a new session");
 	}
-	($out, $err) = new_session("LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '9/8'");
+	($out, $err) =
+	  new_session("LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '9/8'");
 	is($err, '', "$mode, ALTER SYSTEM after LOAD");
 	# one more way to load the library
 	($out, $err) = new_session(
@@ -147,7 +155,9 @@ foreach my $preload (0, 1)
 
 	start_with($preload, '42/8');
 	uses('42', "$mode, environment variable");
-	($out, $err) = new_session("LOAD 'scru64'; SET scru64.node_spec = '7/8'; $used; RESET scru64.node_spec; $used");
+	($out, $err) = new_session(
+		"LOAD 'scru64'; SET scru64.node_spec = '7/8'; $used; RESET scru64.node_spec; $used"
+	);
 	is("$out|$err", "7\n42|", "$mode, environment variable, SET, RESET");
 	# 5 s ahead, which is within the allowance
 	my $previous = $node->safe_psql('postgres',
@@ -159,8 +169,11 @@ foreach my $preload (0, 1)
 	$node->stop;
 
 	start_with($preload, "$previous/8");
-	is($node->safe_psql('postgres', "SELECT scru64_generate()::bigint - '$previous'::scru64::bigint"),
-		'1', "$mode, environment variable, previous ID: continues after it");
+	is( $node->safe_psql(
+			'postgres',
+			"SELECT scru64_generate()::bigint - '$previous'::scru64::bigint"),
+		'1',
+		"$mode, environment variable, previous ID: continues after it");
 	# with a node in use, a later one raises it and an earlier one does nothing
 	is( $node->safe_psql(
 			'postgres', qq(
@@ -179,9 +192,12 @@ SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 	$log = -s $node->logfile;
 	start_with($preload, '42/0');
 	($out, $err) = new_session("LOAD 'scru64'; SHOW scru64.node_spec");
-	is($out, '', "$mode, invalid environment variable leaves the setting empty");
-	my $ignored = qr/WARNING: .*environment variable SCRU64_NODE_SPEC is ignored: invalid node spec "42\/0"/;
-	like($preload ? slurp_file($node->logfile, $log) : $err, $ignored, "$mode, invalid environment variable: a warning");
+	is($out, '',
+		"$mode, invalid environment variable leaves the setting empty");
+	my $ignored =
+	  qr/WARNING: .*environment variable SCRU64_NODE_SPEC is ignored: invalid node spec "42\/0"/;
+	like($preload ? slurp_file($node->logfile, $log) : $err,
+		$ignored, "$mode, invalid environment variable: a warning");
 	$node->stop;
 
 	start_with($preload, '');
@@ -198,12 +214,17 @@ SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 	$log = -s $node->logfile;
 	start_with($preload, undef, "scru64.node_spec = '42/0'\n");
 	($out, $err) = new_session("LOAD 'scru64'; SHOW scru64.node_spec");
-	is($out, '', "$mode, invalid in postgresql.conf at start leaves the setting empty");
-	like($preload ? slurp_file($node->logfile, $log) : $err, $bad_value,
-		"$mode, invalid in postgresql.conf at start: a warning");
+	is($out, '',
+		"$mode, invalid in postgresql.conf at start leaves the setting empty"
+	);
+	like($preload ? slurp_file($node->logfile, $log) : $err,
+		$bad_value, "$mode, invalid in postgresql.conf at start: a warning");
 	($out, $err) = new_session($used);
 	is($out, '', "$mode, invalid in postgresql.conf at start: no ID");
-	like($err, qr/ERROR:  55000: node spec is not set/, "$mode, invalid in postgresql.conf at start: error 55000");
+	like(
+		$err,
+		qr/ERROR:  55000: node spec is not set/,
+		"$mode, invalid in postgresql.conf at start: error 55000");
 
 	# reload reaches running sessions
 	my $running = open_session($node);
@@ -211,33 +232,42 @@ SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 	like($err, qr/ERROR:  55000/, "$mode, running session without a node");
 	$node->adjust_conf('postgresql.conf', 'scru64.node_spec', "'11/8'");
 	$node->reload;
-	ok(poll_session($running, '11'), "$mode, running session gets a node by reload");
+	ok(poll_session($running, '11'),
+		"$mode, running session gets a node by reload");
 	uses('11', "$mode, new session after reload");
 	$node->adjust_conf('postgresql.conf', 'scru64.node_spec', "'12/8'");
 	$node->reload;
-	ok(poll_session($running, '12'), "$mode, running session gets another node by reload");
+	ok(poll_session($running, '12'),
+		"$mode, running session gets another node by reload");
 
 	# an invalid value: another parameter in the file tells when it was read
 	$log = -s $node->logfile;
 	$node->adjust_conf('postgresql.conf', 'scru64.node_spec', "'42/0'");
 	$node->adjust_conf('postgresql.conf', 'deadlock_timeout', "'2s'");
 	$node->reload;
-	ok( $node->poll_query_until('postgres',
-			"SELECT current_setting('deadlock_timeout') = '2s'"),
+	ok( $node->poll_query_until(
+			'postgres', "SELECT current_setting('deadlock_timeout') = '2s'"),
 		"$mode, invalid in postgresql.conf at reload: the rest of it counts");
-	is($running->query_safe($used), '12', "$mode, invalid in postgresql.conf at reload: the old value stays");
+	is($running->query_safe($used),
+		'12',
+		"$mode, invalid in postgresql.conf at reload: the old value stays");
 	if ($preload)
 	{
-		uses('12', "$mode, invalid in postgresql.conf at reload: new session");
+		uses('12',
+			"$mode, invalid in postgresql.conf at reload: new session");
 	}
 	else
 	{
 		# the server knows nothing of the library, so it has no old value
 		($out, $err) = new_session($used);
-		like($err, qr/WARNING: .*$bad_value.*ERROR:  55000/s,
+		like(
+			$err,
+			qr/WARNING: .*$bad_value.*ERROR:  55000/s,
 			"$mode, invalid in postgresql.conf at reload: new session");
 	}
-	like(slurp_file($node->logfile, $log), $bad_value, "$mode, invalid in postgresql.conf at reload: the log says so");
+	like(slurp_file($node->logfile, $log),
+		$bad_value,
+		"$mode, invalid in postgresql.conf at reload: the log says so");
 	like(
 		slurp_file($node->logfile, $log),
 		qr/node_id_size, after the slash, must be between 1 and 23/,
@@ -250,42 +280,79 @@ SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 	# ALTER SYSTEM, ALTER DATABASE, ALTER ROLE: each goes before the one above
 	#
 	start_with($preload, '42/8', "scru64.node_spec = '10/8'\n");
-	($out, $err) = new_session("LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '13/8'");
+	($out, $err) = new_session(
+		"LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '13/8'");
 	is($err, '', "$mode, ALTER SYSTEM");
 	$node->reload;
-	ok($node->poll_query_until('postgres', "SELECT current_setting('scru64.node_spec') = '13/8'"),
+	ok( $node->poll_query_until(
+			'postgres', "SELECT current_setting('scru64.node_spec') = '13/8'"
+		),
 		"$mode, ALTER SYSTEM and reload");
 	uses('13', "$mode, ALTER SYSTEM goes before postgresql.conf");
-	($out, $err) = new_session("LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '42/0'");
-	like($err, qr/ERROR:  22023: $bad_value/, "$mode, ALTER SYSTEM with an invalid value");
+	($out, $err) = new_session(
+		"LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '42/0'");
+	like(
+		$err,
+		qr/ERROR:  22023: $bad_value/,
+		"$mode, ALTER SYSTEM with an invalid value");
 
-	$node->safe_psql('postgres', "ALTER DATABASE second SET scru64.node_spec = '14/8'");
-	uses('14', "$mode, ALTER DATABASE goes before ALTER SYSTEM", dbname => 'second');
+	$node->safe_psql('postgres',
+		"ALTER DATABASE second SET scru64.node_spec = '14/8'");
+	uses(
+		'14',
+		"$mode, ALTER DATABASE goes before ALTER SYSTEM",
+		dbname => 'second');
 	uses('13', "$mode, ALTER DATABASE is for that database only");
-	$node->safe_psql('postgres', "ALTER ROLE app SET scru64.node_spec = '15/8'");
-	uses('15', "$mode, ALTER ROLE by a superuser goes before ALTER DATABASE", dbname => 'second', user => 'app');
+	$node->safe_psql('postgres',
+		"ALTER ROLE app SET scru64.node_spec = '15/8'");
+	uses(
+		'15', "$mode, ALTER ROLE by a superuser goes before ALTER DATABASE",
+		dbname => 'second',
+		user => 'app');
 	uses('14', "$mode, ALTER ROLE is for that role only", dbname => 'second');
-	$node->safe_psql('postgres', "ALTER ROLE app IN DATABASE second SET scru64.node_spec = '16/8'");
-	uses('16', "$mode, ALTER ROLE IN DATABASE goes before ALTER ROLE", dbname => 'second', user => 'app');
-	uses('15', "$mode, ALTER ROLE IN DATABASE is for that database only", user => 'app');
+	$node->safe_psql('postgres',
+		"ALTER ROLE app IN DATABASE second SET scru64.node_spec = '16/8'");
+	uses(
+		'16', "$mode, ALTER ROLE IN DATABASE goes before ALTER ROLE",
+		dbname => 'second',
+		user => 'app');
+	uses(
+		'15',
+		"$mode, ALTER ROLE IN DATABASE is for that database only",
+		user => 'app');
 	{
 		local $ENV{PGOPTIONS} = '-c scru64.node_spec=17/8';
 
 		uses('17', "$mode, PGOPTIONS of a superuser", dbname => 'second');
-		($out, $err) = new_session("LOAD 'scru64'; SET scru64.node_spec = '18/8'; $used; RESET scru64.node_spec; $used");
+		($out, $err) = new_session(
+			"LOAD 'scru64'; SET scru64.node_spec = '18/8'; $used; RESET scru64.node_spec; $used"
+		);
 		is("$out|$err", "18\n17|", "$mode, SET goes before PGOPTIONS");
 	}
 	foreach my $where ('DATABASE second', 'ROLE app')
 	{
-		($out, $err) = new_session("LOAD 'scru64'; ALTER $where SET scru64.node_spec = '42/0'");
-		like($err, qr/ERROR:  22023: $bad_value/, "$mode, ALTER $where with an invalid value");
+		($out, $err) = new_session(
+			"LOAD 'scru64'; ALTER $where SET scru64.node_spec = '42/0'");
+		like(
+			$err,
+			qr/ERROR:  22023: $bad_value/,
+			"$mode, ALTER $where with an invalid value");
 	}
-	uses('16', "$mode, invalid values have changed nothing", dbname => 'second', user => 'app');
+	uses(
+		'16', "$mode, invalid values have changed nothing",
+		dbname => 'second',
+		user => 'app');
 
 	# the state of a node is one for all databases
-	my ($first) = new_session("LOAD 'scru64'; SET scru64.node_spec = '19/8'; SELECT scru64_generate()");
-	my ($second) = new_session("LOAD 'scru64'; SET scru64.node_spec = '19/8'; SELECT scru64_generate()", dbname => 'second');
-	is($node->safe_psql('postgres', "SELECT '$first'::scru64 < '$second'::scru64"), 't',
+	my ($first) = new_session(
+		"LOAD 'scru64'; SET scru64.node_spec = '19/8'; SELECT scru64_generate()"
+	);
+	my ($second) = new_session(
+		"LOAD 'scru64'; SET scru64.node_spec = '19/8'; SELECT scru64_generate()",
+		dbname => 'second');
+	is( $node->safe_psql(
+			'postgres', "SELECT '$first'::scru64 < '$second'::scru64"),
+		't',
 		"$mode, databases share the node");
 
 	$node->safe_psql(
@@ -305,15 +372,28 @@ ALTER ROLE app IN DATABASE second RESET ALL;
 		my $out_loaded = $loaded ? "0\n" : '';
 
 		# without the library, SET makes a placeholder; loading it discards that
-		($out, $err) = new_session("$load SET scru64.node_spec = '20/8'; $used", user => 'app');
+		($out, $err) =
+		  new_session("$load SET scru64.node_spec = '20/8'; $used",
+			user => 'app');
 		is($out, "${out_loaded}13", "$when, SET has no effect");
-		like($err, $preload || $loaded ? qr/^\S+ $denied/ : qr/^\S+ $denied_at_load/, "$when, SET is refused");
+		like(
+			$err,
+			$preload || $loaded ? qr/^\S+ $denied/ : qr/^\S+ $denied_at_load/,
+			"$when, SET is refused");
 
-		($out, $err) = new_session("$load ALTER ROLE app SET scru64.node_spec = '20/8'", user => 'app');
+		($out, $err) =
+		  new_session("$load ALTER ROLE app SET scru64.node_spec = '20/8'",
+			user => 'app');
 		like($err, $denied, "$when, ALTER ROLE is refused");
-		($out, $err) = new_session("$load ALTER DATABASE apps SET scru64.node_spec = '20/8'", user => 'app', dbname => 'apps');
+		($out, $err) = new_session(
+			"$load ALTER DATABASE apps SET scru64.node_spec = '20/8'",
+			user => 'app',
+			dbname => 'apps');
 		like($err, $denied, "$when, ALTER DATABASE by its owner is refused");
-		uses('13', "$when, ALTER has no effect", user => 'app', dbname => 'apps');
+		uses(
+			'13', "$when, ALTER has no effect",
+			user => 'app',
+			dbname => 'apps');
 
 		($out, $err) = new_session(
 			qq($load
@@ -325,14 +405,25 @@ DROP FUNCTION cheat();
 ), user => 'app');
 		unlike($out, qr/20/, "$when, a function's SET has no effect");
 		like($out, qr/^13$/m, "$when, a function's SET does no harm");
-		like($err, qr/permission denied to set parameter "scru64\.node_spec"/, "$when, a function's SET is refused");
+		like(
+			$err,
+			qr/permission denied to set parameter "scru64\.node_spec"/,
+			"$when, a function's SET is refused");
 
 		# whom a superuser has granted it
-		($out, $err) = new_session("$load SET scru64.node_spec = '21/8'; $used", user => 'trusted');
-		is("$out|$err", "${out_loaded}21|", "$when, SET after GRANT SET ON PARAMETER");
-		($out, $err) = new_session("$load ALTER ROLE trusted SET scru64.node_spec = '22/8'", user => 'trusted');
+		($out, $err) =
+		  new_session("$load SET scru64.node_spec = '21/8'; $used",
+			user => 'trusted');
+		is("$out|$err", "${out_loaded}21|",
+			"$when, SET after GRANT SET ON PARAMETER");
+		($out, $err) = new_session(
+			"$load ALTER ROLE trusted SET scru64.node_spec = '22/8'",
+			user => 'trusted');
 		is($err, '', "$when, ALTER ROLE after GRANT SET ON PARAMETER");
-		uses('22', "$when, ALTER ROLE after GRANT SET ON PARAMETER has an effect", user => 'trusted');
+		uses(
+			'22',
+			"$when, ALTER ROLE after GRANT SET ON PARAMETER has an effect",
+			user => 'trusted');
 		$node->safe_psql('postgres', 'ALTER ROLE trusted RESET ALL');
 	}
 	{
@@ -342,7 +433,9 @@ DROP FUNCTION cheat();
 		if ($preload)
 		{
 			is($out, '', "$mode, PGOPTIONS: no connection");
-			like($err, qr/FATAL: .*permission denied to set parameter "scru64\.node_spec"/,
+			like(
+				$err,
+				qr/FATAL: .*permission denied to set parameter "scru64\.node_spec"/,
 				"$mode, PGOPTIONS is refused");
 		}
 		else
@@ -352,7 +445,10 @@ DROP FUNCTION cheat();
 			like($out, qr/^(13)?$/, "$mode, PGOPTIONS gives no other node");
 			like($err, $denied_at_load, "$mode, PGOPTIONS is refused");
 		}
-		uses('20', "$mode, PGOPTIONS after GRANT SET ON PARAMETER", user => 'trusted');
+		uses(
+			'20',
+			"$mode, PGOPTIONS after GRANT SET ON PARAMETER",
+			user => 'trusted');
 	}
 
 	#
@@ -364,22 +460,38 @@ DROP FUNCTION cheat();
 		($out, $err) = new_session(
 			"SELECT scru64_node_ctr('000000000000'); SET scru64.rollback_allowance = '1h'; $show",
 			user => $user);
-		is($out, "0\n10s", "$mode, SET scru64.rollback_allowance has no effect");
-		like($err, qr/ERROR:  55P02: /, "$mode, SET scru64.rollback_allowance is refused");
+		is($out, "0\n10s",
+			"$mode, SET scru64.rollback_allowance has no effect");
+		like(
+			$err,
+			qr/ERROR:  55P02: /,
+			"$mode, SET scru64.rollback_allowance is refused");
 
 		local $ENV{PGOPTIONS} = '-c scru64.rollback_allowance=1h';
-		($out, $err) = new_session("SELECT scru64_node_ctr('000000000000'); $show", user => $user);
-		unlike($out, qr/1h/, "$mode, scru64.rollback_allowance in PGOPTIONS has no effect");
-		like($err, qr/scru64\.rollback_allowance/, "$mode, scru64.rollback_allowance in PGOPTIONS is refused");
+		($out, $err) =
+		  new_session("SELECT scru64_node_ctr('000000000000'); $show",
+			user => $user);
+		unlike($out, qr/1h/,
+			"$mode, scru64.rollback_allowance in PGOPTIONS has no effect");
+		like(
+			$err,
+			qr/scru64\.rollback_allowance/,
+			"$mode, scru64.rollback_allowance in PGOPTIONS is refused");
 	}
 
 	# a parameter that does not exist is not taken for one of somebody else's
 	($out, $err) = new_session("LOAD 'scru64'; SET scru64.node_spek = '1/8'");
-	like($err, qr/ERROR: .*scru64\.node_spek/, "$mode, a misspelled parameter is an error");
+	like(
+		$err,
+		qr/ERROR: .*scru64\.node_spek/,
+		"$mode, a misspelled parameter is an error");
 
-	$node->safe_psql('postgres', "LOAD 'scru64'; ALTER SYSTEM RESET scru64.node_spec");
+	$node->safe_psql('postgres',
+		"LOAD 'scru64'; ALTER SYSTEM RESET scru64.node_spec");
 	$node->reload;
-	ok($node->poll_query_until('postgres', "SELECT current_setting('scru64.node_spec') = '10/8'"),
+	ok( $node->poll_query_until(
+			'postgres', "SELECT current_setting('scru64.node_spec') = '10/8'"
+		),
 		"$mode, ALTER SYSTEM RESET and reload");
 	uses('10', "$mode, ALTER SYSTEM RESET leaves postgresql.conf");
 	$node->stop;

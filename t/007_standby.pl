@@ -24,23 +24,28 @@ INSERT INTO ids (n) SELECT g FROM generate_series(1, 1000) g;
 ));
 $primary->backup('backup');
 
-my $refused = qr/ERROR:  25006: cannot execute scru64_generate\(\) during recovery/;
+my $refused =
+  qr/ERROR:  25006: cannot execute scru64_generate\(\) during recovery/;
 
 foreach my $preload (0, 1)
 {
 	my $mode = $preload ? 'preloaded' : 'not preloaded';
-	my $standby = PostgreSQL::Test::Cluster->new('standby' . ($preload ? '_preloaded' : ''));
+	my $standby = PostgreSQL::Test::Cluster->new(
+		'standby' . ($preload ? '_preloaded' : ''));
 	my $n = 1001 + $preload;
 	my ($out, $err);
 
 	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-	$standby->append_conf('postgresql.conf', "shared_preload_libraries = 'scru64'") if $preload;
+	$standby->append_conf('postgresql.conf',
+		"shared_preload_libraries = 'scru64'")
+	  if $preload;
 	$standby->start;
 
 	# rows that came by replication can be read and found
 	$primary->safe_psql('postgres', "INSERT INTO ids (n) VALUES ($n)");
 	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
-	my $id = $primary->safe_psql('postgres', "SELECT id FROM ids WHERE n = $n");
+	my $id =
+	  $primary->safe_psql('postgres', "SELECT id FROM ids WHERE n = $n");
 	is( $standby->safe_psql(
 			'postgres', qq(
 SET enable_seqscan = off;
@@ -48,8 +53,10 @@ SELECT n, id, id = '$id' FROM ids WHERE id = '$id'
 )),
 		"$n|$id|t",
 		"$mode: the standby finds an ID");
-	is($standby->safe_psql('postgres', 'SELECT count(DISTINCT id), max(id) FROM ids'),
-		"$n|$id", "$mode: the standby reads IDs");
+	is( $standby->safe_psql(
+			'postgres', 'SELECT count(DISTINCT id), max(id) FROM ids'),
+		"$n|$id",
+		"$mode: the standby reads IDs");
 
 	# generation is refused, whichever way
 	my $session = open_session($standby);
@@ -66,25 +73,32 @@ SELECT n, id, id = '$id' FROM ids WHERE id = '$id'
 	}
 
 	# the view can be read, and shows no node, for none is in use here
-	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'),
-		'0', "$mode: the view on the standby");
+	is( $standby->safe_psql(
+			'postgres', 'SELECT count(*) FROM scru64_generators'),
+		'0',
+		"$mode: the view on the standby");
 	($out, $err) = ('', '');
 	$standby->psql(
 		'postgres', 'SELECT count(*) FROM scru64_generators',
 		extra_params => [ '-U', 'monitor' ],
 		stdout => \$out,
 		stderr => \$err);
-	is("$out|$err", '0|', "$mode: the view on the standby, for a role that monitors");
+	is("$out|$err", '0|',
+		"$mode: the view on the standby, for a role that monitors");
 
 	# After promotion the same session may generate, and new ones may; with a
 	# node that the primary has not.
 	$standby->append_conf('postgresql.conf', "scru64.node_spec = '43/8'");
 	$standby->reload;
 	$standby->promote;
-	ok($standby->poll_query_until('postgres', "SELECT current_setting('scru64.node_spec') = '43/8'"),
+	ok( $standby->poll_query_until(
+			'postgres', "SELECT current_setting('scru64.node_spec') = '43/8'"
+		),
 		"$mode: the promoted standby has a node of its own");
-	($out, $err) = try_statement($session, 'SELECT scru64_node_ctr(scru64_generate()) >> 16');
-	is("$out|$err", '43|', "$mode: a session of before the promotion generates");
+	($out, $err) = try_statement($session,
+		'SELECT scru64_node_ctr(scru64_generate()) >> 16');
+	is("$out|$err", '43|',
+		"$mode: a session of before the promotion generates");
 	is( $standby->safe_psql(
 			'postgres', q(
 INSERT INTO ids (n) SELECT 0 FROM generate_series(1, 1000);
@@ -114,8 +128,12 @@ COMMIT;
 }
 
 # The primary has not noticed.
-is($primary->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE n = 0) FROM ids'),
-	'1002|1002|0', 'the primary has its own IDs');
+is( $primary->safe_psql(
+		'postgres',
+		'SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE n = 0) FROM ids'
+	),
+	'1002|1002|0',
+	'the primary has its own IDs');
 
 $primary->stop;
 done_testing();

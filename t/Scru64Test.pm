@@ -78,8 +78,8 @@ $$;
 sub open_session
 {
 	my ($node, %params) = @_;
-	my $session =
-	  $node->background_psql($params{dbname} || 'postgres', on_error_stop => 0);
+	my $session = $node->background_psql($params{dbname} || 'postgres',
+		on_error_stop => 0);
 
 	$session->set_query_timer_restart();
 	$session->query_safe('\set VERBOSITY verbose');

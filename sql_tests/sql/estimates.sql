@@ -111,6 +111,9 @@ BEGIN ATOMIC
 	('%1$s > %4$s AND %1$s > %6$s'),
 	('%1$s < %4$s AND %1$s < %6$s AND %1$s < %5$s'),
 	('%1$s > %4$s AND %1$s > %4$s AND %1$s < %5$s'),
+	('%1$s > %4$s AND %1$s >= %4$s AND %1$s < %5$s'),
+	('%4$s < %1$s AND %4$s < %1$s AND %5$s > %1$s'),
+	('%1$s > %4$s AND %4$s < %1$s AND %5$s > %1$s AND %1$s < %5$s'),
 	('%1$s > %4$s AND %1$s < %5$s AND %1$s <> %6$s'),
 	-- with conditions on other columns
 	('%1$s > %4$s AND i < 1005000 AND %1$s < %5$s'),
@@ -127,6 +130,10 @@ BEGIN ATOMIC
 	('%1$s > %4$s AND (%1$s < %5$s OR %1$s < %6$s)'),
 	('NOT (%1$s BETWEEN %4$s AND %5$s)'),
 	('NOT (%1$s < %4$s OR %1$s > %5$s)'),
+	('NOT (%1$s > %4$s AND %1$s < %5$s OR i = 3)'),
+	('(%1$s > %4$s AND %1$s < %5$s) OR (%1$s > %4$s AND i = 1)'),
+	('%1$s > %4$s AND (%1$s < %5$s AND i > 5 OR %1$s < %6$s AND i < 7)'),
+	('(%1$s > %4$s OR %1$s < %3$s) AND (%1$s < %5$s OR i = 4)'),
 	('CASE WHEN i > 0 THEN %1$s > %4$s AND %1$s < %5$s END'),
 	('(%1$s > %4$s AND %1$s < %5$s) IS TRUE'),
 	('(%1$s > %4$s AND %1$s < %5$s) IS NOT FALSE'),
@@ -134,6 +141,7 @@ BEGIN ATOMIC
 	('%1$s > (SELECT %1$s FROM %9$s LIMIT 1)'),
 	('%1$s > (SELECT %1$s FROM %9$s LIMIT 1) AND %1$s < (SELECT %1$s FROM %9$s LIMIT 1)'),
 	('%1$s > (SELECT %1$s FROM %9$s LIMIT 1) AND %1$s < %2$s'),
+	('%1$s > %4$s AND %1$s < (CASE WHEN random() < 2 THEN %5$s END)'),
 	('%1$s < %1$s'),
 	('%1$s > NULL'),
 	-- null tests

@@ -3,15 +3,15 @@
 --
 \set original :DBNAME
 SET client_min_messages = warning;
-DROP DATABASE IF EXISTS regress_scru64;
+DROP DATABASE IF EXISTS scru64_regression;
 DROP ROLE IF EXISTS regress_scru64_owner, regress_scru64_creator, regress_scru64_nobody;
 RESET client_min_messages;
-CREATE DATABASE regress_scru64 TEMPLATE template0;
+CREATE DATABASE scru64_regression TEMPLATE template0;
 CREATE ROLE regress_scru64_owner;
 CREATE ROLE regress_scru64_creator;
 CREATE ROLE regress_scru64_nobody;
 
-\c regress_scru64
+\c scru64_regression
 SET lc_messages = 'C';
 SET bytea_output = 'hex';
 SET max_parallel_workers_per_gather = 0;
@@ -159,7 +159,7 @@ SET SESSION AUTHORIZATION regress_scru64_nobody;
 CREATE EXTENSION scru64;
 RESET SESSION AUTHORIZATION;
 
-ALTER DATABASE regress_scru64 OWNER TO regress_scru64_owner;
+ALTER DATABASE scru64_regression OWNER TO regress_scru64_owner;
 SET SESSION AUTHORIZATION regress_scru64_owner;
 CREATE EXTENSION scru64;
 SELECT extowner::regrole, extnamespace::regnamespace FROM pg_extension WHERE extname = 'scru64';
@@ -174,9 +174,9 @@ ALTER FUNCTION scru64_node_ctr(scru64) SECURITY DEFINER;
 DROP TABLE item;
 DROP EXTENSION scru64;
 RESET SESSION AUTHORIZATION;
-ALTER DATABASE regress_scru64 OWNER TO CURRENT_USER;
+ALTER DATABASE scru64_regression OWNER TO CURRENT_USER;
 
-GRANT CREATE ON DATABASE regress_scru64 TO regress_scru64_creator;
+GRANT CREATE ON DATABASE scru64_regression TO regress_scru64_creator;
 SET SESSION AUTHORIZATION regress_scru64_creator;
 CREATE SCHEMA regress_scru64_creator;
 CREATE EXTENSION scru64 SCHEMA regress_scru64_creator;
@@ -186,5 +186,5 @@ DROP EXTENSION scru64;
 RESET SESSION AUTHORIZATION;
 
 \c :original
-DROP DATABASE regress_scru64;
+DROP DATABASE scru64_regression;
 DROP ROLE regress_scru64_owner, regress_scru64_creator, regress_scru64_nobody;

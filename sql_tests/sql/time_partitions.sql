@@ -1,0 +1,121 @@
+--
+-- Range partitions by time.
+--
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS scru64;
+RESET client_min_messages;
+
+SET TimeZone = 'UTC';
+SET DateStyle = 'ISO, YMD';
+SET IntervalStyle = 'postgres';
+SET max_parallel_workers_per_gather = 0;
+SET jit = off;
+
+-- Three months, and one that is ahead of every clock this will run by.
+CREATE TABLE scru64_event (id scru64 PRIMARY KEY, n integer) PARTITION BY RANGE (id);
+CREATE TABLE scru64_event_2026_01 PARTITION OF scru64_event
+	FOR VALUES FROM (scru64_min('2026-01-01')) TO (scru64_min('2026-02-01'));
+CREATE TABLE scru64_event_2026_02 PARTITION OF scru64_event
+	FOR VALUES FROM (scru64_min('2026-02-01')) TO (scru64_min('2026-03-01'));
+CREATE TABLE scru64_event_2026_03 PARTITION OF scru64_event
+	FOR VALUES FROM (scru64_min('2026-03-01')) TO (scru64_min('2026-04-01'));
+CREATE TABLE scru64_event_3026_01 PARTITION OF scru64_event
+	FOR VALUES FROM (scru64_min('3026-01-01')) TO (scru64_min('3026-02-01'));
+SELECT relname, pg_get_expr(relpartbound, oid) AS bounds
+FROM pg_class WHERE relispartition AND relname ~ '^scru64_event_.*1$' ORDER BY relname COLLATE "C";
+
+INSERT INTO scru64_event
+	SELECT scru64_from_parts('2026-01-01'::timestamptz + i * interval '1 minute', i), i
+	FROM generate_series(0, 90 * 1440 - 1) AS i;
+-- The last tick of January and the first of February: midnight UTC is the
+-- boundary of a tick on every day.
+INSERT INTO scru64_event VALUES
+	(scru64_from_parts('2026-01-31 23:59:59.999999', 16777215), -1),
+	(scru64_from_parts('2026-02-01 00:00:00', 16777215), -2),
+	(scru64_from_parts('3026-01-15', 0), -3);
+INSERT INTO scru64_event VALUES (scru64_from_parts('2026-04-01', 0), 0);
+VACUUM (ANALYZE) scru64_event;
+SELECT tableoid::regclass AS partition, count(*), min(scru64_timestamp(id)), max(scru64_timestamp(id)),
+	   min(n) FILTER (WHERE n < 0) AS edge
+FROM scru64_event GROUP BY tableoid ORDER BY tableoid::regclass::text COLLATE "C";
+
+--
+-- Pruned when the query is planned
+--
+EXPLAIN (COSTS OFF) SELECT count(*) FROM scru64_event WHERE id >= timestamptz '2026-03-10' AND id < timestamptz '2026-03-11';
+SELECT count(*) FROM scru64_event WHERE id >= timestamptz '2026-03-10' AND id < timestamptz '2026-03-11';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id >= timestamptz '2026-03-01';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id < timestamptz '2026-02-01';
+-- A microsecond more, and February's first tick may be among them.
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id < timestamptz '2026-02-01 00:00:00.000001';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id <= timestamptz '2026-02-01';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id > timestamptz '2026-03-01';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE timestamptz '2026-03-31' <= id;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE timestamptz '2026-01-02' > id;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event
+	WHERE id BETWEEN timestamptz '2026-01-31 12:00' AND timestamptz '2026-02-01 12:00';
+SELECT count(*) FROM scru64_event
+	WHERE id BETWEEN timestamptz '2026-01-31 12:00' AND timestamptz '2026-02-01 12:00';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id < timestamptz '1960-01-01';
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id > timestamptz 'infinity';
+EXPLAIN (COSTS OFF) DELETE FROM scru64_event WHERE id < timestamptz '2026-01-02';
+
+--
+-- Pruned when it is run
+--
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id >= now();
+SELECT n FROM scru64_event WHERE id >= now();
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE now() - interval '1 hour' <= id;
+-- A parameter of a generic plan.
+SET plan_cache_mode = force_generic_plan;
+PREPARE since AS SELECT * FROM scru64_event WHERE id >= $1::timestamptz;
+EXPLAIN (COSTS OFF) EXECUTE since ('2026-02-01');
+EXPLAIN (COSTS OFF) EXECUTE since ('2026-03-31');
+PREPARE during AS SELECT count(*) FROM scru64_event WHERE id >= $1::timestamptz AND id < $2::timestamptz;
+EXPLAIN (COSTS OFF) EXECUTE during ('2026-02-10', '2026-02-11');
+EXECUTE during ('2026-02-10', '2026-02-11');
+EXECUTE during ('2026-01-31 22:00', '2026-02-01 02:00');
+EXECUTE during ('2026-03-31 22:00', 'infinity');
+EXECUTE during ('-infinity', '2026-01-01 02:00');
+EXECUTE during (NULL, '2026-01-01 02:00');
+DEALLOCATE since;
+DEALLOCATE during;
+RESET plan_cache_mode;
+
+--
+-- scru64_timestamp(id) finds each partition's index, but prunes none
+--
+EXPLAIN (COSTS OFF) SELECT count(*) FROM scru64_event
+	WHERE scru64_timestamp(id) >= '2026-03-10' AND scru64_timestamp(id) < '2026-03-11';
+SELECT count(*) FROM scru64_event
+	WHERE scru64_timestamp(id) >= '2026-03-10' AND scru64_timestamp(id) < '2026-03-11';
+SELECT count(*) FROM scru64_event WHERE id::timestamptz < '2026-02-01 00:00:00.000001';
+
+-- Any time zone's midnight will do: a tick that begins before it is of the day
+-- before.
+CREATE TABLE scru64_local (id scru64, n integer) PARTITION BY RANGE (id);
+SET TimeZone = 'Asia/Kathmandu';
+CREATE TABLE scru64_local_1 PARTITION OF scru64_local FOR VALUES FROM (scru64_min('2026-01-01')) TO (scru64_min('2026-01-02'));
+CREATE TABLE scru64_local_2 PARTITION OF scru64_local FOR VALUES FROM (scru64_min('2026-01-02')) TO (scru64_min('2026-01-03'));
+INSERT INTO scru64_local
+	SELECT scru64_from_parts('2026-01-02'::timestamptz + d * interval '256 milliseconds', 0), d
+	FROM generate_series(-2, 2) AS d;
+SELECT tableoid::regclass AS partition, n, scru64_timestamp(id) FROM scru64_local ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_local WHERE id >= date '2026-01-02';
+SELECT n FROM scru64_local WHERE id >= date '2026-01-02' ORDER BY n;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_local WHERE id < date '2026-01-02';
+SELECT n FROM scru64_local WHERE id < date '2026-01-02' ORDER BY n;
+SET TimeZone = 'UTC';
+DROP TABLE scru64_local;
+
+--
+-- Retention
+--
+BEGIN;
+ALTER TABLE scru64_event DETACH PARTITION scru64_event_2026_01;
+DROP TABLE scru64_event_2026_01;
+COMMIT;
+SELECT count(*), min(scru64_timestamp(id)) FROM scru64_event;
+EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id < timestamptz '2026-02-15';
+
+DROP TABLE scru64_event;
