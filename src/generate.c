@@ -158,7 +158,7 @@ allowance_ticks(void)
  * Clock
  */
 
-static void clock_before_epoch(void) pg_attribute_noreturn();
+static void clock_before_epoch(void);
 
 /* Unix time in milliseconds; negative before 1970. */
 static inline int64
@@ -360,7 +360,7 @@ clock_behind(uint64 last)
 			(errcode(ERRCODE_SYSTEM_ERROR),
 			 errmsg("the clock is too far behind the last ID of node %s",
 					node_text(session.spec.node)),
-			 errdetail("The clock reads %s. The last ID, %s, is of %s; the next would be ahead by more than twice \"%s\" (%d ms).",
+			 errdetail("The clock reads %s. The node continues after %s, of %s; its next ID would be ahead of the clock by more than twice \"%s\" (%d ms).",
 					   clock_text(), id_text(last),
 					   time_text(scru64_get_timestamp(last) << SCRU64_TICK_SHIFT),
 					   "scru64.rollback_allowance", scru64_rollback_allowance),
@@ -377,7 +377,6 @@ clock_before_epoch(void)
 			 errdetail("The clock reads %s. Timestamps start with the year 1970.",
 					   clock_text()),
 			 errhint("Correct the clock.")));
-	pg_unreachable();
 }
 
 static void

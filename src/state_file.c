@@ -117,13 +117,12 @@ format_header(const char *body)
 static char *
 check_header(char *text)
 {
-	char	   *body = strchr(text, '\n');
+	char	   *body = text + strcspn(text, "\n");
 	char	   *header;
 	unsigned int version;
 
-	if (body == NULL)
+	if (*body++ == '\0')
 		damaged("It has no complete line.");
-	body++;
 
 	if (sscanf(text, HEADER_START "%u", &version) == 1 &&
 		version != STATE_FILE_VERSION)
@@ -141,15 +140,15 @@ check_header(char *text)
 	return body;
 }
 
-/* Cut off and return the first line of *text, without its end; NULL if none. */
+/* Cut off and return the first line of *text, without its end. */
 static char *
 next_line(char **text)
 {
 	char	   *line = *text;
-	char	   *end = strchr(line, '\n');
+	char	   *end = line + strcspn(line, "\n");
 
-	if (end == NULL)
-		return NULL;
+	if (*end == '\0')
+		damaged("Its last line is not complete.");
 	*end = '\0';
 	*text = end + 1;
 	return line;
@@ -159,7 +158,7 @@ next_line(char **text)
 static const char *
 value_of_line(const char *line, const char *keyword)
 {
-	if (line == NULL || strncmp(line, keyword, strlen(keyword)) != 0)
+	if (strncmp(line, keyword, strlen(keyword)) != 0)
 		damaged("Its second line is not a timeline, or its third is not a floor.");
 	return line + strlen(keyword);
 }
@@ -197,7 +196,6 @@ bool
 state_file_read(StateFile *file)
 {
 	char	   *text = read_text();
-	char	   *line;
 
 	if (text == NULL)
 		return false;
@@ -208,15 +206,13 @@ state_file_read(StateFile *file)
 	file->num_nodes = 0;
 	/* a line has more than two bytes */
 	file->nodes = palloc(sizeof(NodeSpec) * (strlen(text) / 2 + 1));
-	while ((line = next_line(&text)) != NULL)
+	while (*text != '\0')
 	{
 		NodeSpec   *node = &file->nodes[file->num_nodes++];
 
-		if (node_spec_parse(line, node) != NODE_SPEC_OK || node->node_prev == 0)
+		if (node_spec_parse(next_line(&text), node) != NODE_SPEC_OK || node->node_prev == 0)
 			damaged("One of its lines is not the state of a node.");
 	}
-	if (*text != '\0')
-		damaged("Its last line is not complete.");
 	return true;
 }
 

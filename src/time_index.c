@@ -28,15 +28,19 @@
 #include "pg_compat.h"
 
 #include "access/stratnum.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
-#include "parser/parse_func.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "time_index.h"
@@ -44,6 +48,8 @@
 PG_FUNCTION_INFO_V1(scru64_timestamp_support);
 
 extern PGDLLEXPORT Datum scru64_timestamp(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum scru64_min(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum scru64_max(PG_FUNCTION_ARGS);
 
 static set_rel_pathlist_hook_type prev_set_rel_pathlist_hook = NULL;
 
@@ -74,25 +80,44 @@ is_timestamp_call(Node *node)
 	return function.fn_addr == scru64_timestamp;
 }
 
-/* A call of the function of this name next to scru64_timestamp(). */
+/*
+ * The bound that scru64_min() or scru64_max() gives for a time; NULL if that
+ * cannot be had.
+ *
+ * A query must not need more rights because of what is done here: the function
+ * is looked up without those that its schema asks for, a constant's bound is
+ * computed here and now, and else the user must have the right to call it.
+ */
 static Expr *
-bound_call(PlannerInfo *root, Oid timestamp_funcid, char *name, Oid id_type,
+make_bound(PlannerInfo *root, bool is_upper, Oid timestamp_funcid, Oid id_type,
 		   Expr *time)
 {
-	char	   *schema = get_namespace_name(get_func_namespace(timestamp_funcid));
+	Node	   *estimate = eval_const_expressions(root, (Node *) time);
 	Oid			argtypes[] = {TIMESTAMPTZOID};
-	Oid			funcid = LookupFuncName(list_make2(makeString(schema),
-												   makeString(name)),
-										lengthof(argtypes), argtypes, true);
+	Oid			funcid;
 
-	if (!OidIsValid(funcid))
+	if (IsA(estimate, Const))
+	{
+		Const	   *constant = (Const *) estimate;
+
+		if (constant->constisnull)
+			return NULL;
+		return (Expr *)
+			makeConst(id_type, -1, InvalidOid, sizeof(int64),
+					  DirectFunctionCall1(is_upper ? scru64_max : scru64_min,
+										  constant->constvalue),
+					  false, FLOAT8PASSBYVAL);
+	}
+
+	funcid = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+							 CStringGetDatum(is_upper ? "scru64_max" : "scru64_min"),
+							 PointerGetDatum(buildoidvector(argtypes, lengthof(argtypes))),
+							 ObjectIdGetDatum(get_func_namespace(timestamp_funcid)));
+	if (!OidIsValid(funcid) ||
+		compat_function_aclcheck(funcid, GetUserId()) != ACLCHECK_OK)
 		return NULL;
-	return (Expr *)
-		eval_const_expressions(root,
-							   (Node *) makeFuncExpr(funcid, id_type,
-													 list_make1(time),
-													 InvalidOid, InvalidOid,
-													 COERCE_EXPLICIT_CALL));
+	return (Expr *) makeFuncExpr(funcid, id_type, list_make1(time),
+								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
 /* The condition on the ID that "call <strategy> time" implies, or NULL. */
@@ -114,8 +139,7 @@ implied_condition(PlannerInfo *root, FuncExpr *call, StrategyNumber strategy,
 	operator = get_opfamily_member(opfamily, id_type, id_type,
 								   is_upper ? BTLessEqualStrategyNumber :
 								   BTGreaterEqualStrategyNumber);
-	bound = bound_call(root, call->funcid,
-					   is_upper ? "scru64_max" : "scru64_min", id_type, time);
+	bound = make_bound(root, is_upper, call->funcid, id_type, time);
 	if (!OidIsValid(operator) || bound == NULL)
 		return NULL;
 	return make_opclause(operator, BOOLOID, false, id, bound,
@@ -133,32 +157,16 @@ is_constant_per_scan(PlannerInfo *root, RelOptInfo *rel, Expr *expr)
 		!contain_volatile_functions((Node *) expr);
 }
 
-/* The condition on the ID that a clause implies, or NULL. */
+/* The condition on the ID that "call operator time" implies, or NULL. */
 static Expr *
-implied_by_clause(PlannerInfo *root, RelOptInfo *rel, Expr *clause)
+implied_by_comparison(PlannerInfo *root, RelOptInfo *rel, Expr *call,
+					  Oid operator, Expr *time)
 {
-	OpExpr	   *comparison = (OpExpr *) clause;
-	Oid			operator;
-	Expr	   *call;
-	Expr	   *time;
 	Oid			opfamily;
 	StrategyNumber strategy;
 
-	if (!IsA(clause, OpExpr) || list_length(comparison->args) != 2)
-		return NULL;
-
-	operator = comparison->opno;
-	call = linitial(comparison->args);
-	time = lsecond(comparison->args);
-	if (!is_timestamp_call((Node *) call))
-	{
-		call = lsecond(comparison->args);
-		time = linitial(comparison->args);
-		operator = get_commutator(operator);
-		if (!is_timestamp_call((Node *) call))
-			return NULL;
-	}
-	if (exprType((Node *) time) != TIMESTAMPTZOID ||
+	if (!OidIsValid(operator) || !is_timestamp_call((Node *) call) ||
+		exprType((Node *) time) != TIMESTAMPTZOID ||
 		!is_constant_per_scan(root, rel, time))
 		return NULL;
 
@@ -168,6 +176,28 @@ implied_by_clause(PlannerInfo *root, RelOptInfo *rel, Expr *clause)
 	if (strategy == InvalidStrategy)
 		return NULL;
 	return implied_condition(root, (FuncExpr *) call, strategy, time);
+}
+
+/* The condition on the ID that a clause implies, or NULL. */
+static Expr *
+implied_by_clause(PlannerInfo *root, RelOptInfo *rel, Expr *clause)
+{
+	OpExpr	   *comparison = (OpExpr *) clause;
+	Expr	   *left;
+	Expr	   *right;
+	Expr	   *condition;
+
+	if (!IsA(clause, OpExpr) || list_length(comparison->args) != 2)
+		return NULL;
+	left = linitial(comparison->args);
+	right = lsecond(comparison->args);
+
+	condition = implied_by_comparison(root, rel, left, comparison->opno, right);
+	if (condition == NULL)
+		condition = implied_by_comparison(root, rel, right,
+										  get_commutator(comparison->opno),
+										  left);
+	return condition;
 }
 
 /* The conditions on IDs that the clauses of a relation imply. */
@@ -205,7 +235,6 @@ add_time_index_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	List	   *index_clauses = NIL;
 	List	   *implied;
 	ListCell   *lc;
-	ListCell   *lc2;
 
 	if (prev_set_rel_pathlist_hook)
 		prev_set_rel_pathlist_hook(root, rel, rti, rte);
@@ -230,8 +259,13 @@ add_time_index_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 
 	create_index_paths(root, rel);
 
-	forboth(lc, rel->indexlist, lc2, index_clauses)
-		lfirst_node(IndexOptInfo, lc)->indrestrictinfo = lfirst(lc2);
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
+
+		index->indrestrictinfo = list_nth(index_clauses,
+										  foreach_current_index(lc));
+	}
 	rel->baserestrictinfo = clauses;
 }
 

@@ -76,16 +76,18 @@ $primary->safe_psql('postgres', "SELECT give('$_', 1)") foreach (@specs);
 ok(-e state_file($primary), 'a state file after the first ID');
 $primary->backup('with');
 
+# The third standby is killed after its promotion, before it gives an ID.
 my %standbys;
-foreach my $file ('without', 'with')
+foreach my $name ('without', 'with', 'with, killed')
 {
-	my $standby = PostgreSQL::Test::Cluster->new("standby_$file");
+	my $standby = PostgreSQL::Test::Cluster->new('standby_' . $name =~ s/\W+/_/r);
+	my ($file) = $name =~ /^(\w+)/;
 
 	$standby->init_from_backup($primary, $file, has_streaming => 1);
 	set_clock($standby, '-8');
 	start_server($standby);
-	is(-e state_file($standby) ? 'with' : 'without', $file, "the standby is $file a state file");
-	$standbys{$file} = $standby;
+	is(-e state_file($standby) ? 'with' : 'without', $file, "standby $name: the state file");
+	$standbys{$name} = $standby;
 }
 my $restored = PostgreSQL::Test::Cluster->new('restored');
 $restored->init_from_backup($primary, 'with', has_restoring => 1, standby => 0);
@@ -97,10 +99,11 @@ $primary->poll_query_until('postgres',
   or die 'the node is not saturated';
 
 # On a standby there are no IDs.
-foreach my $file (sort keys %standbys)
+foreach my $name (sort keys %standbys)
 {
-	my $standby = $standbys{$file};
-	my $name = "standby $file a state file";
+	my $standby = $standbys{$name};
+
+	$name = "standby $name";
 
 	$standby->poll_query_until('postgres', 'SELECT count(*) > 100 FROM ids')
 	  or die 'the standby does not follow';
@@ -130,21 +133,27 @@ kill_server($primary);
 $inserts->finish;
 like($bench_err, qr/server closed the connection|terminating connection/, 'the load ran until the primary was killed');
 
-foreach my $standby (values %standbys)
+foreach my $name (sort keys %standbys)
 {
+	my $standby = $standbys{$name};
+
 	$standby->poll_query_until('postgres',
 		'SELECT pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()')
 	  or die 'the standby has not replayed what it has';
 	$standby->promote;
+	next if $name ne 'with, killed';
+	$standby->{session}->quit;
+	kill_server($standby);
+	start_server($standby);
+	$standby->{session} = open_session($standby);
 }
 start_server($restored);
 $restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
   or die 'the server is not restored';
 $restored->{session} = open_session($restored);
 my %servers = (
-	'standby without' => $standbys{without},
-	'standby with' => $standbys{with},
-	'restored' => $restored);
+	'restored' => $restored,
+	map { ("standby $_" => $standbys{$_}) } keys %standbys);
 
 # The last ID of each node, and one of a node that is not in the rows.
 my %last;
