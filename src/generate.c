@@ -147,7 +147,7 @@ allowance_ticks(void)
  * Clock
  */
 
-static void clock_before_epoch(void) pg_attribute_noreturn();
+static void clock_before_epoch(void);
 
 /* Unix time in milliseconds; negative before 1970. */
 static inline int64
@@ -309,7 +309,6 @@ clock_before_epoch(void)
 			 errdetail("The clock reads %s. Timestamps start with the year 1970.",
 					   clock_text()),
 			 errhint("Correct the clock.")));
-	pg_unreachable();
 }
 
 static void
