@@ -10,6 +10,7 @@ SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS scru64;
 RESET client_min_messages;
 SET max_parallel_workers_per_gather = 0;
+SET jit = off;
 
 -- Timestamp of an ID and of the clock, in ticks
 CREATE FUNCTION pg_temp.tick(id scru64) RETURNS bigint LANGUAGE sql
