@@ -360,7 +360,7 @@ clock_behind(uint64 last)
 			(errcode(ERRCODE_SYSTEM_ERROR),
 			 errmsg("the clock is too far behind the last ID of node %s",
 					node_text(session.spec.node)),
-			 errdetail("The clock reads %s. The node continues after %s, of %s; its next ID would be ahead of the clock by more than twice \"%s\" (%d ms).",
+			 errdetail("The clock reads %s. The last ID, %s, is of %s; the next would be ahead by more than twice \"%s\" (%d ms).",
 					   clock_text(), id_text(last),
 					   time_text(scru64_get_timestamp(last) << SCRU64_TICK_SHIFT),
 					   "scru64.rollback_allowance", scru64_rollback_allowance),

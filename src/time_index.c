@@ -34,6 +34,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
@@ -200,6 +201,21 @@ implied_by_clause(PlannerInfo *root, RelOptInfo *rel, Expr *clause)
 	return condition;
 }
 
+/*
+ * A condition that a clause implies, as the planner has them.  It may come as
+ * early as the clause itself and no earlier, unless it gives nothing away: rows
+ * that a policy hides must not be shown to a function of the user's.
+ */
+static RestrictInfo *
+make_implied(PlannerInfo *root, Expr *condition, const RestrictInfo *clause)
+{
+	RestrictInfo *implied = make_simple_restrictinfo(root, condition);
+
+	implied->security_level = clause->security_level;
+	implied->leakproof = !contain_leaked_vars((Node *) condition);
+	return implied;
+}
+
 /* The conditions on IDs that the clauses of a relation imply. */
 static List *
 implied_clauses(PlannerInfo *root, RelOptInfo *rel)
@@ -213,8 +229,7 @@ implied_clauses(PlannerInfo *root, RelOptInfo *rel)
 		Expr	   *condition = implied_by_clause(root, rel, rinfo->clause);
 
 		if (condition != NULL)
-			implied = lappend(implied,
-							  make_simple_restrictinfo(root, condition));
+			implied = lappend(implied, make_implied(root, condition, rinfo));
 	}
 	return implied;
 }
