@@ -452,8 +452,26 @@ foreign_floor(const StateFile *file, const LoadRequest *request)
 	return request->now + Max(2 * request->allowance, 1) - 1;
 }
 
+/* Raise a file's floor and ceilings. */
+static void
+raise_file(StateFile *file, uint64 floor)
+{
+	file->floor = Max(file->floor, floor);
+	for (int i = 0; i < file->num_nodes; i++)
+	{
+		NodeSpec   *node = &file->nodes[i];
+		Generator	generator = generator_make(node->node);
+
+		if (scru64_get_timestamp(node->node_prev) < floor)
+			node->node_prev = generator_last_of_tick(&generator, floor);
+	}
+}
+
 /*
  * Start all nodes that the file knows at their ceilings.  Holder of the file.
+ *
+ * What comes from elsewhere than the file goes into it first: after a restart
+ * it would not be known any more.
  */
 static void
 load_states(void *arg)
@@ -464,10 +482,16 @@ load_states(void *arg)
 	if (pg_atomic_read_u32(&node_states->loaded))
 		return;
 	(void) state_file_read(&file);
-	floor = foreign_floor(&file, arg);
+	floor = Min(foreign_floor(&file, arg), SCRU64_LAST_TIMESTAMP);
+	if (floor > 0)
+	{
+		raise_file(&file, floor);
+		file.timeline = GetWALInsertionTimeLine();
+		state_file_write(&file);
+	}
 
 	LWLockAcquire(&node_states->lock, LW_EXCLUSIVE);
-	node_states->floor = Max(file.floor, floor);
+	node_states->floor = file.floor;
 	for (int i = 0; i < file.num_nodes; i++)
 	{
 		uint64		ceiling = scru64_get_timestamp(file.nodes[i].node_prev);
@@ -476,7 +500,7 @@ load_states(void *arg)
 		if (i >= NODE_SLOTS)
 			node_states->floor = Max(node_states->floor, ceiling);
 		else
-			start_node(slot_at(i), file.nodes[i].node, Max(floor, ceiling), 0);
+			start_node(slot_at(i), file.nodes[i].node, ceiling, 0);
 	}
 	LWLockRelease(&node_states->lock);
 
