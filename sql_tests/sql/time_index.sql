@@ -164,13 +164,20 @@ RESET enable_seqscan;
 CREATE SCHEMA scru64_alike;
 CREATE FUNCTION scru64_alike.scru64_timestamp(scru64) RETURNS timestamptz LANGUAGE plpgsql IMMUTABLE STRICT
 	AS 'BEGIN RETURN public.scru64_timestamp($1) - interval ''1 day''; END';
+-- with the bounds that it would need next to it
+CREATE FUNCTION scru64_alike.scru64_min(timestamptz) RETURNS scru64 LANGUAGE sql IMMUTABLE STRICT
+	AS 'SELECT public.scru64_min($1)';
+CREATE FUNCTION scru64_alike.scru64_max(timestamptz) RETURNS scru64 LANGUAGE sql IMMUTABLE STRICT
+	AS 'SELECT public.scru64_max($1)';
 CREATE FUNCTION scru64_alike.created(scru64) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT
 	AS 'SELECT public.scru64_timestamp($1)';
 SELECT count(*) FROM scru64_a WHERE scru64_alike.scru64_timestamp(id) >= '2026-01-01';
 SELECT count(*) FROM scru64_a WHERE scru64_alike.scru64_timestamp(id) < '2026-01-01';
 EXPLAIN (COSTS OFF) SELECT id FROM scru64_a WHERE scru64_alike.created(id) >= '2026-01-01 00:10:39';
 SELECT count(*) FROM scru64_a WHERE scru64_alike.created(id) >= '2026-01-01 00:10:39';
+SET client_min_messages = warning;
 DROP SCHEMA scru64_alike CASCADE;
+RESET client_min_messages;
 
 --
 -- Indexes of other kinds

@@ -10,6 +10,7 @@ SET DateStyle = 'ISO, YMD';
 SET IntervalStyle = 'postgres';
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
+SET enable_partitionwise_aggregate = off;
 
 -- Three months, and one that is ahead of every clock this will run by.
 CREATE TABLE scru64_event (id scru64 PRIMARY KEY, n integer) PARTITION BY RANGE (id);

@@ -22,7 +22,7 @@ INSERT INTO event VALUES (scru64_from_parts(now() - interval '30 minutes', 0), '
 						 (scru64_from_parts(now() - interval '100 days', 0), 'a hundred days ago');
 SELECT what FROM event WHERE id >= now() - interval '1 hour' ORDER BY id;
 -- What a node generates ahead of the clock is above now().
-SELECT count(*) FROM scru64_generate(60000) AS id;
+SELECT count(*) FROM scru64_generate(200000) AS id;
 INSERT INTO event (what) VALUES ('ahead');
 SELECT what FROM event WHERE id > now() ORDER BY id;
 DELETE FROM event WHERE id < now() - interval '90 days';

@@ -38,7 +38,7 @@ FROM (SELECT count(*) OVER (ORDER BY id RANGE BETWEEN '10 minutes' PRECEDING AND
 			 count(*) OVER (ORDER BY at RANGE BETWEEN '10 minutes' PRECEDING AND CURRENT ROW) AS by_time
 	  FROM event) AS v;
 
--- Every kind of frame; each pair of sums agrees in every row, or it is counted.
+-- Every kind of frame: in how many rows do the two differ?
 CREATE FUNCTION pg_temp.different(frame text, direction text, OUT rows bigint, OUT different bigint, OUT frames bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
