@@ -202,14 +202,22 @@ set_parameter($node, 'scru64.rollback_allowance', '10s');
 # A file with more nodes than there are slots.
 #
 $node->stop;
-my $ceiling = int((time() + 3) * 1000) >> 8;
-my %ceilings = map { ("$_/10" => encode_id(($ceiling + $_ % 3) << 24 | $_ << 14 | 0x3fff)) } (0 .. 199);
+my $now = int(time() * 1000) >> 8;
+my %ceilings;
+foreach my $n (0 .. 199)
+{
+	# those behind the others are further ahead of the clock
+	$ceilings{"$n/10"} =
+	  encode_id(($now + ($n < $slots ? 4 : 16) + $n % 3) << 24 | $n << 14 | 0x3fff);
+}
+my @in_file = map { "$_/10" } (0 .. 199);
 replace_file($state,
-	state_text("timeline 1\nfloor 000000000000\n" . join('', map { "$ceilings{$_}/10\n" } sort keys %ceilings)));
+	state_text("timeline 1\nfloor 000000000000\n"
+		  . join('', map { "$ceilings{$_}/10\n" } @in_file)));
 set_clock($node, '+0');
 start_server($node);
 %received = map { $_ => { ids => {}, greatest => $ceilings{$_}, problems => [] } } keys %ceilings;
-go_through('more nodes in the file than slots', sort keys %ceilings);
+go_through('more nodes in the file than slots', reverse @in_file);
 file_ok('more nodes in the file than slots');
 
 #

@@ -29,7 +29,7 @@ my $state = state_file($node);
 my $pipe = "$state.tmp";
 my $unused = 0;
 
-$node->append_conf('postgresql.conf', 'restart_after_crash = on');
+$node->append_conf('postgresql.conf', "restart_after_crash = on\nmax_connections = 200");
 start_server($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION scru64');
 add_helpers($node);
@@ -262,6 +262,45 @@ foreach my $how ('pg_cancel_backend', 'pg_terminate_backend')
 		$writer->{run}->finish;
 	}
 	$waiter->quit;
+	goes_on_ok($name);
+}
+
+# While it writes, it loses its slot: the ceiling is not the next node's.
+{
+	my $name = 'the slot is taken away';
+	my $nodes = 128;
+	my $sql = $node->basedir . '/take_slots';
+	my ($take_out, $take_err) = ('', '');
+
+	$spec = unused();
+	$writer = stuck_writer($spec, $name);
+	append_to_file($sql, q(
+\set node :client_id + 300
+SET statement_timeout = '1s';
+SET scru64.node_spec = ':node/10';
+SELECT scru64_generate();
+));
+	IPC::Run::run(
+		[
+			'pgbench', '--no-vacuum', "--client=$nodes", '--jobs=2',
+			'--transactions=1', '-f', $sql, '-h', $node->host, '-p', $node->port, 'postgres'
+		],
+		'>', \$take_out, '2>', \$take_err,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	my $timeouts = () = $take_err =~ /canceling statement due to statement timeout/g;
+	is($timeouts, $nodes, "$name: $nodes other nodes wait, and give up");
+	is( $node->safe_psql('postgres',
+			'SELECT count(*) FROM scru64_generators WHERE node_id >= 300 AND last_id IS NULL'),
+		$nodes, "$name: they have all slots");
+	let_go();
+	is(result($writer, $spec), '', "$name: the session goes on");
+	cmp_ok($received{$spec}{greatest}, 'le', ceiling_of($node, $spec), "$name: with a ceiling in the file");
+	my %file = state_ids($node);
+	my @wrong = grep { !defined $file{$_} } split(/\n/,
+		$node->safe_psql('postgres',
+			q(SELECT node_id || '/10' FROM scru64_generators WHERE durable_until IS NOT NULL)));
+	is(join(' ', @wrong), '', "$name: no node has a ceiling that is not in the file");
+	$writer->quit;
 	goes_on_ok($name);
 }
 
