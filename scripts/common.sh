@@ -197,6 +197,9 @@ cleanup()
 	remove_dropin
 	if [[ -n $work ]]; then
 		stop_servers
+		if mountpoint -q "$work/small"; then
+			as_root umount -l "$work/small"
+		fi
 		rm -rf "$work"
 		work=
 	fi
