@@ -30,6 +30,7 @@
 
 PG_FUNCTION_INFO_V1(scru64_in);
 PG_FUNCTION_INFO_V1(scru64_out);
+PG_FUNCTION_INFO_V1(scru64_to_text);
 PG_FUNCTION_INFO_V1(scru64_recv);
 PG_FUNCTION_INFO_V1(scru64_from_bigint);
 PG_FUNCTION_INFO_V1(scru64_from_bytea);
@@ -80,6 +81,21 @@ scru64_out(PG_FUNCTION_ARGS)
 	base36_encode((uint64) PG_GETARG_INT64(0), text);
 	text[BASE36_DIGITS] = '\0';
 	PG_RETURN_CSTRING(text);
+}
+
+/*
+ * scru64_to_text(scru64) -> text
+ *
+ * As scru64_out, without a C string in between: half the cost of the cast.
+ */
+Datum
+scru64_to_text(PG_FUNCTION_ARGS)
+{
+	text	   *result = palloc(VARHDRSZ + BASE36_DIGITS);
+
+	SET_VARSIZE(result, VARHDRSZ + BASE36_DIGITS);
+	base36_encode((uint64) PG_GETARG_INT64(0), VARDATA(result));
+	PG_RETURN_TEXT_P(result);
 }
 
 /*
