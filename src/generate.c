@@ -515,7 +515,14 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 	pg_unreachable();
 }
 
-/* The next ID of the session's node. */
+/*
+ * The next ID of the session's node.
+ *
+ * The clock is read before the state, so that little time passes, in which
+ * another session could be faster, between reading and advancing it.  If one
+ * was, and has read a later clock, then the state reads as ahead of the clock
+ * here: the case that is provided for anyway.
+ */
 static uint64
 next_id(void)
 {
@@ -523,8 +530,8 @@ next_id(void)
 
 	for (;;)
 	{
+		uint64		now = clock_tick();
 		uint64		state;
-		uint64		now;
 		uint64		next;
 
 		if (unlikely(session.slot == NULL) ||
@@ -534,7 +541,6 @@ next_id(void)
 			continue;
 		}
 
-		now = clock_tick();
 		if (likely(generator_increment(&session.generator, state, now,
 									   allowance_ticks(), &next)))
 		{
