@@ -29,7 +29,7 @@ sub failure
 {
 	my ($run) = @_;
 
-	return eval { $run->(); 1 } ? 'none' : DBI->state;
+	return eval { $run->(); 1 } ? 'none' : $DBI::state;
 }
 
 print "# DBD::Pg $DBD::Pg::VERSION\n";
