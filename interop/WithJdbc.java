@@ -60,11 +60,10 @@ class WithJdbc {
         return lines;
     }
 
-    // Without further options, as most applications connect
+    // The password is in the file that PGPASSFILE names.
     static Connection connect(String name, String value) throws SQLException {
         Properties properties = new Properties();
         properties.setProperty("user", System.getenv("PGUSER"));
-        properties.setProperty("password", System.getenv("PGPASSWORD"));
         if (name != null)
             properties.setProperty(name, value);
         return DriverManager.getConnection("jdbc:postgresql://" + System.getenv("JDBC_ADDRESS") + "/"
@@ -139,6 +138,18 @@ class WithJdbc {
             ResultSet rows = statement.executeQuery();
             rows.next();
             return Arrays.asList((String[]) rows.getArray(1).getArray());
+        }
+    }
+    // [end]
+
+    // [recipe: JDBC, bigint]
+    static long number(Connection conn, long id) throws SQLException {
+        String sql = "SELECT id::bigint FROM event WHERE id = ?::scru64";
+        try (PreparedStatement statement = conn.prepareStatement(sql)) {
+            statement.setLong(1, id);
+            ResultSet rows = statement.executeQuery();
+            rows.next();
+            return rows.getLong(1);
         }
     }
     // [end]
@@ -232,16 +243,11 @@ class WithJdbc {
         for (int i = 0; i < 2; i++)
             isEqual(strings(conn, "SELECT id FROM event WHERE id = ?::scru64", s -> s.setString(1, first)),
                     List.of(first), "binary transfer: an ID comes as text");
-        // [recipe: JDBC, bigint]
-        String sql = "SELECT id::bigint FROM event WHERE id = ?::bigint::scru64";
-        try (PreparedStatement statement = conn.prepareStatement(sql)) {
-            statement.setLong(1, ID_INTEGER);
-            ResultSet rows = statement.executeQuery();
-            // [end]
+        try (PreparedStatement statement = conn.prepareStatement("SELECT id FROM event")) {
+            statement.executeQuery();
             isEqual(statement.unwrap(PGStatement.class).isUseServerPrepare(), true, "binary transfer: prepared");
-            rows.next();
-            isEqual(rows.getLong(1), ID_INTEGER, "binary transfer: as bigint, both ways");
         }
+        isEqual(number(conn, ID_INTEGER), ID_INTEGER, "binary transfer: as bigint, both ways");
         isEqual(related(conn, first), Arrays.asList(first, null, ID), "binary transfer: an array");
     }
 

@@ -4,5 +4,7 @@
 from psycopg.types import TypeInfo
 
 def register_scru64_arrays(conn):
-    TypeInfo.fetch(conn, "scru64").register(conn)
+    info = TypeInfo.fetch(conn, "scru64")
+    if info:
+        info.register(conn)
 # [end]

@@ -73,6 +73,11 @@ is_equal(value("SELECT related FROM event WHERE id = %s", (first,)), [first, Non
 is_equal(value("SELECT '{}'::scru64[]"), [], "and an empty one")
 is_equal(value("SELECT array_agg(id ORDER BY id) FROM event"), psql("SELECT id FROM event ORDER BY id"), "array_agg")
 
+other = psycopg2.connect(dbname="postgres")
+register_scru64_arrays(other)
+is_equal(other.closed, 0, "in a database without the extension, registration does nothing")
+other.close()
+
 # Order
 psycopg2.extras.execute_values(cur, "INSERT INTO event (id, what) VALUES %s ON CONFLICT DO NOTHING",
                                [(id, "ordered") for id in reversed(ORDERED)])

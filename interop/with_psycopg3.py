@@ -63,6 +63,11 @@ conn.execute("UPDATE event SET related = %s WHERE id = %s", ([ID, first], first)
 is_equal(psql(f"SELECT related FROM event WHERE id = '{first}'"), [f"{{{ID},{first}}}"], "a list goes in as before")
 is_equal(value("SELECT what FROM event WHERE id = ANY(%s)", ([ID],)), "given", "and is compared as before")
 
+other = psycopg.connect(dbname="postgres")
+register_scru64_arrays(other)
+is_equal(other.closed, False, "in a database without the extension, registration does nothing")
+other.close()
+
 # [recipe: psycopg 3, binary results]
 from psycopg.adapt import Loader
 from psycopg.pq import Format

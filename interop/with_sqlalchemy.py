@@ -7,7 +7,7 @@ import warnings
 from harness import ID, ORDERED, done, is_equal, psql
 
 import sqlalchemy
-from sqlalchemy import Column, Text, any_, create_engine, event, func, inspect, literal, select, text
+from sqlalchemy import create_engine, func, inspect, select
 from sqlalchemy.orm import Session, declarative_base
 
 driver = sys.argv[1]
@@ -36,6 +36,8 @@ ischema_names["scru64"] = Scru64  # for reflection
 # [end]
 
 # [recipe: SQLAlchemy, model]
+from sqlalchemy import Column, Text, text
+
 class Event(Base):
     __tablename__ = "event"
 
@@ -87,6 +89,8 @@ is_equal(psql("SELECT id, related FROM event WHERE what = 'given'"), [f"{ID}|{{{
 is_equal(in_session(lambda session: session.query(Event).filter(Event.related.contains([first])).one().id), ID,
          "array operators")
 # [recipe: SQLAlchemy, = ANY]
+from sqlalchemy import any_, literal
+
 def by_ids(session, ids):
     return session.query(Event).filter(Event.id == any_(literal(ids, ARRAY(Scru64))))
 # [end]
@@ -110,6 +114,8 @@ is_equal(in_session(lambda session: session.get(Event, ID).related), list(f"{{{f
          "unregistered, an array comes as the characters of a string")
 
 # [recipe: SQLAlchemy, arrays]
+from sqlalchemy import event
+
 @event.listens_for(engine, "connect")
 def on_connect(conn, record):
     register_scru64_arrays(conn)
