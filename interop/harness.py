@@ -48,13 +48,6 @@ def raises(function, exception, name):
     is_equal(got, exception, name)
 
 
-def skip(name, reason):
-    """A test that cannot be made here"""
-    global tests
-    tests += 1
-    print(f"ok {tests} - {name} # SKIP {reason}")
-
-
 def psql(sql):
     """What psql prints, a string for each line"""
     printed = subprocess.run(
