@@ -233,6 +233,14 @@ foreach my $setting (split /\n/,
 	like($run, qr/\b\Q$setting\E\b/, "$setting is used in an example");
 }
 
+is( $node->safe_psql(
+		$db, qq(
+SELECT string_agg(typname, ' ')
+FROM pg_type AS t $member AND m.classid = 'pg_type'::regclass AND m.objid = t.oid
+-- those of arrays and rows have been members from PostgreSQL 17 on
+WHERE typelem = 0 AND typrelid = 0)),
+	'scru64', 'the one type');
+
 # What there is besides has to be added above when it comes.
 is( $node->safe_psql(
 		$db, qq(
@@ -240,7 +248,7 @@ SELECT DISTINCT m.classid::regclass
 FROM pg_extension AS e
 JOIN pg_depend AS m ON m.deptype = 'e' AND m.refobjid = e.oid AND e.extname = 'scru64'
 WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast'::regclass, 'pg_class'::regclass,
-	-- a family has the name of its class; the one type is on every page
+	-- a family has the name of its class
 	'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_type'::regclass))),
 	'', 'no other kind of object');
 

@@ -32,8 +32,6 @@ use strict;
 use warnings;
 
 use Exporter 'import';
-use IPC::Run;
-use PostgreSQL::Test::Utils;
 
 our @EXPORT = qw(
   examples_of
@@ -53,8 +51,10 @@ sub blocks_of
 	my $mark = '';
 	my $number = 0;
 
-	foreach my $line (split /\n/, slurp_file($file))
+	open(my $page, '<', $file) or die "could not open $file: $!";
+	while (my $line = <$page>)
 	{
+		chomp $line;
 		$number++;
 		if ($block)
 		{
@@ -182,6 +182,7 @@ sub results_of
 		  . "\n\\echo <<then>>\n\\warn <<then>>\n"
 		  . ($examples[$i]{then} // '') . "\n";
 	}
+	require IPC::Run;
 	IPC::Run::run [
 		$node->installed_command('psql'), '-X',
 		'-d', $node->connstr($dbname)
