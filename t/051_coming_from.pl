@@ -19,6 +19,7 @@ my $node = new_node('main');
 $node->append_conf('postgresql.conf', qq(
 fsync = off
 client_min_messages = warning
+log_min_messages = debug1
 ));
 $node->start;
 $node->safe_psql('template1', 'CREATE EXTENSION scru64');
@@ -62,6 +63,7 @@ foreach my $source (sources())
 	  : $source eq 'ulid_text' ? ', upper(left(md5(random()::text), 26))'
 	  : $source eq 'snowflake' ? ', (random() * 1e15)::bigint'
 	  : '';
+	my $log = -s $node->logfile;
 	my $db = try_recipe($source, 'quiet', qq(
 INSERT INTO account (name$id) SELECT 'meanwhile'$value FROM generate_series(1, 100);
 INSERT INTO entry (account_id, amount) SELECT id, 2 FROM account WHERE name = 'meanwhile';
@@ -70,6 +72,8 @@ UPDATE entry SET account_id = (SELECT id FROM account WHERE name = 'account 8') 
 UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS t USING (name) WHERE t.id = 3) WHERE id = 3;
 ));
 
+	my @proved = slurp_file($node->logfile, $log) =~ /existing constraints on column .* are sufficient to prove/g;
+	is(scalar(@proved), 2, "$source, quiet: SET NOT NULL reads no table");
 	is($node->safe_psql($db, q(SELECT count(*) FROM entry JOIN account ON account.id = account_id WHERE amount = 2)),
 		'302', "$source, quiet: rows that came meanwhile");
 	is( $node->safe_psql($db, q(SELECT count(*) FROM account WHERE name = 'meanwhile' AND scru64_node_ctr(id) >> 16 = 42)),

@@ -183,11 +183,9 @@ sub results_of
 		  . ($examples[$i]{then} // '') . "\n";
 	}
 	require IPC::Run;
-	IPC::Run::run [
-		$node->installed_command('psql'), '-X',
-		'-d', $node->connstr($dbname)
-	  ],
-	  '<', \$script, '>', \$out, '2>', \$err;
+	IPC::Run::run(
+		[ $node->installed_command('psql'), '-X', '-d', $node->connstr($dbname) ],
+		'<', \$script, '>', \$out, '2>', \$err);
 
 	my @results = ('') x @examples;
 	foreach my $stream ($out, $err)
