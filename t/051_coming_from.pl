@@ -53,13 +53,18 @@ sub try_recipe
 	return $db;
 }
 
-foreach my $source (sources())
+#
+# With little locking
+#
+# UUIDs of both kinds are the same here, so one is tried in this way and the other in
+# the next.
+foreach my $source (grep { $_ ne 'ulid_uuid' } sources())
 {
 	# Rows come and change while it goes on: new accounts, entries for old and new
-	# ones, and an entry that moves to another account and back.
+	# ones, and an entry that moves from account to account.
 	my $id = $source =~ /bigserial|identity/ ? '' : ', id';
 	my $value =
-		$source =~ /uuid/ ? ', gen_random_uuid()'
+		$source eq 'uuid7' ? ', gen_random_uuid()'
 	  : $source eq 'ulid_text' ? ', upper(left(md5(random()::text), 26))'
 	  : $source eq 'snowflake' ? ', (random() * 1e15)::bigint'
 	  : '';
@@ -68,21 +73,26 @@ foreach my $source (sources())
 INSERT INTO account (name$id) SELECT 'meanwhile'$value FROM generate_series(1, 100);
 INSERT INTO entry (account_id, amount) SELECT id, 2 FROM account WHERE name = 'meanwhile';
 INSERT INTO entry (account_id, amount) SELECT id, 2 FROM account WHERE name = 'account 7';
-UPDATE entry SET account_id = (SELECT id FROM account WHERE name = 'account 8') WHERE id = 3;
+UPDATE truth_entry SET name = (SELECT 'account ' || count(*) FROM account WHERE name = 'meanwhile') WHERE id = 3;
 UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS t USING (name) WHERE t.id = 3) WHERE id = 3;
 ));
 
 	my @proved = slurp_file($node->logfile, $log) =~ /existing constraints on column .* are sufficient to prove/g;
 	is(scalar(@proved), 2, "$source, quiet: SET NOT NULL reads no table");
 	is($node->safe_psql($db, q(SELECT count(*) FROM entry JOIN account ON account.id = account_id WHERE amount = 2)),
-		'302', "$source, quiet: rows that came meanwhile");
+		'603', "$source, quiet: rows that came meanwhile");
 	is( $node->safe_psql($db, q(SELECT count(*) FROM account WHERE name = 'meanwhile' AND scru64_node_ctr(id) >> 16 = 42)),
-		'200', "$source, quiet: have IDs of now");
+		'300', "$source, quiet: have IDs of now");
 	is($node->safe_psql($db, q(SELECT to_regclass('account_id_seq') IS NULL)), 't', "$source, quiet: no sequence is left");
+}
 
-	# the same as uuid7
-	next if $source eq 'ulid_uuid';
-	$db = try_recipe($source, 'in one go');
+#
+# In one go, and the numbers as they are
+#
+try_recipe('identity', 'numbers');
+foreach my $source (grep { $_ !~ /uuid7|identity/ } sources())
+{
+	my $db = try_recipe($source, 'in one go');
 	next if $source ne 'bigserial';
 
 	# And back: the tables are not rewritten.
@@ -96,8 +106,6 @@ UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS
 	is( $node->safe_psql($db, q(SELECT count(*) FROM truth_entry AS t JOIN entry AS e USING (id) JOIN account AS a ON a.id = e.account_id AND a.name = t.name)),
 		$rows, 'back: the same references');
 }
-
-try_recipe('identity', 'numbers');
 
 #
 # More rows in a tick than there is room for

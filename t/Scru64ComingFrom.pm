@@ -104,8 +104,8 @@ ANALYZE;
 }
 
 # The statements of a recipe: in one go, with little locking (quiet), with the numbers
-# as they are, or back again.  What is given besides is run after new rows get their
-# IDs, and again when the map is made.
+# as they are, or back again.  What is given besides is run three times: when new rows
+# get their IDs, when the map is made, and when the old rows have theirs.
 sub recipe_of
 {
 	my ($name, $variant, $meanwhile) = @_;
@@ -120,7 +120,8 @@ sub recipe_of
 	elsif ($variant eq 'quiet')
 	{
 		$map =~ s/FROM account\)/FROM account WHERE new_id IS NULL)/ or die "no place in the map for WHERE";
-		return join "\n", recipe($page, 'quiet'), $meanwhile, $map, $meanwhile, recipe($page, 'quiet fill');
+		return join "\n", recipe($page, 'quiet'), $meanwhile, $map, $meanwhile,
+		  recipe($page, 'quiet fill'), $meanwhile, recipe($page, 'quiet end');
 	}
 	return recipe($page, $variant);
 }
