@@ -252,5 +252,27 @@ WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast':
 	'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_type'::regclass))),
 	'', 'no other kind of object');
 
+#
+# Every error of the sources is in its table: what comes before the values at the end
+#
+my %unknown;
+my $errors = 0;
+foreach my $file (glob "$top/src/*.c")
+{
+	my $source = slurp_file($file) =~ s/" U?INT64_FORMAT "/%d/gr;
+
+	while ($source =~ /errcode\w*\(\w*\)\)?,\s*errmsg\("((?:[^"\\]|\\.)*)"/g)
+	{
+		my $message = $1;
+		my $pattern = quotemeta($message =~ s/\\"/"/gr =~ s/( for reading)?: [%"].*//r);
+
+		$pattern =~ s/\\%\w+/.+?/g;
+		$unknown{$message} = 1 if $text !~ /^\| [^|]+ \|[^|]*`$pattern`/m;
+		$errors++;
+	}
+}
+cmp_ok($errors, '>', 0, 'there are errors');
+is(join("\n", sort keys %unknown), '', 'each is in the reference');
+
 $node->stop;
 done_testing();
