@@ -66,7 +66,7 @@ scru64_in(PG_FUNCTION_ARGS)
 				 errdetail("A scru64 is written as exactly %d digits, each 0-9 or a-z.",
 						   BASE36_DIGITS),
 				 looks_like_date(text) ?
-				 errhint("To compare an ID with a time, write: timestamptz '%s'.",
+				 errhint("To compare an ID with a time, write: timestamptz '%s', or for a parameter: $1::timestamptz.",
 						 text) :
 				 errhint("IDs look like %s. An integer is converted by a cast from bigint.",
 						 "0u2r85hm2pt3")));
