@@ -426,12 +426,13 @@ BEGIN
 			-- of the alignments of a and b. (0 is aligned to everything.)
 			SELECT CASE WHEN (a & -a) BETWEEN 1 AND (b & -b) THEN a ELSE b - (b & -b) END AS start
 			INTO wanted_start
-			FROM unnest(int4multirange(place) - coalesce(
-					(SELECT range_agg(l.node_ctr_range)
-					 FROM scru64_realm.ledger AS l
-					 WHERE l.occupied_until > clock), '{}')) AS gap,
-				LATERAL (SELECT (lower(gap) + block - 1) / block * block AS a,
-								upper(gap) / block * block AS b) AS ends
+			FROM (SELECT (lower(gap) + block - 1) & -block AS a, upper(gap) & -block AS b
+				  FROM unnest(int4multirange(place) - coalesce(
+						(SELECT range_agg(l.node_ctr_range)
+						 FROM scru64_realm.ledger AS l
+						 WHERE l.occupied_until > clock), '{}')) AS gap
+				  -- each once, and not wherever a or b is written
+				  OFFSET 0) AS ends
 			WHERE a < b
 			ORDER BY least(nullif(a & -a, 0), b & -b), start
 			LIMIT 1;
