@@ -19,7 +19,6 @@ my $seed = int(rand(1_000_000));
 note "seed: $seed";
 
 my $node = new_node('main');
-$node->append_conf('postgresql.conf', 'fsync = off');
 $node->start;
 $node->safe_psql(
 	'postgres', q(
