@@ -130,6 +130,28 @@ SELECT lease_id, node_spec, expires_at FROM scru64_realm.lease(8, 'db 1', ttl =>
 SELECT scru64_realm.lease(12, 'db 2', node_id => 672);
 SELECT scru64_realm.renew(:'lease_id', '1 day');
 SELECT scru64_realm.renew(:'lease_id', '100000 years');
+-- interval has an infinity from PostgreSQL 17 on.
+DO $$
+DECLARE
+	lease_id uuid;
+	expires_at timestamptz[];
+BEGIN
+	EXECUTE $query$
+		SELECT lease_id, ARRAY[expires_at, scru64_realm.renew(lease_id, 'infinity')]
+		FROM scru64_realm.lease(8, 'forever', 'infinity')
+	$query$ INTO lease_id, expires_at;
+	RAISE INFO '%', expires_at;
+	PERFORM scru64_realm.release(lease_id);
+	EXECUTE $query$ SELECT scru64_realm.lease(8, 'never', '-infinity') $query$;
+EXCEPTION
+	WHEN invalid_datetime_format THEN
+		RAISE INFO '%', CASE WHEN current_setting('server_version_num')::integer < 170000 THEN '{infinity,infinity}' ELSE SQLERRM END;
+	WHEN invalid_parameter_value THEN
+		IF SQLERRM NOT LIKE 'invalid ttl: %' THEN
+			RAISE;
+		END IF;
+END
+$$;
 SELECT scru64_realm.release(:'lease_id');
 
 --
