@@ -46,6 +46,7 @@ CREATE TABLE scru64_realm.ledger (
 	released_at pg_catalog.timestamptz,
 	occupied_until pg_catalog.timestamptz NOT NULL,
 	last_id scru64,
+	last_id_final pg_catalog.bool NOT NULL DEFAULT false,
 	parent pg_catalog.uuid
 );
 
@@ -73,6 +74,7 @@ ALTER TABLE scru64_realm.ledger
 	ADD CHECK (coalesce(released_at, expires_at) <= occupied_until),
 	ADD CHECK (((last_id::bigint) & 16777215)::integer <@ node_ctr_range),
 	ADD CHECK ((last_id::bigint) >> 24 > 0),
+	ADD CHECK (NOT last_id_final OR (last_id IS NOT NULL AND released_at IS NOT NULL)),
 	ADD CHECK (parent <> lease_id);
 
 -- What is occupied now, out of a long history
@@ -90,6 +92,7 @@ COMMENT ON COLUMN scru64_realm.ledger.expires_at IS 'end of the lease, unless it
 COMMENT ON COLUMN scru64_realm.ledger.released_at IS 'when it was released or split; null if it was not';
 COMMENT ON COLUMN scru64_realm.ledger.occupied_until IS 'time from which the node may be leased again: end and guard time';
 COMMENT ON COLUMN scru64_realm.ledger.last_id IS 'ID after which the node continues; null if none is known';
+COMMENT ON COLUMN scru64_realm.ledger.last_id_final IS 'last_id was told when the lease ended: there are no later ones';
 COMMENT ON COLUMN scru64_realm.ledger.parent IS 'lease that was split into this one';
 COMMENT ON COLUMN scru64_realm.ledger.node_ctr_range IS 'node_ctr values of the node';
 COMMENT ON COLUMN scru64_realm.ledger.occupied IS 'when nobody else may have the node';
@@ -208,6 +211,18 @@ END
 $$;
 
 COMMENT ON FUNCTION scru64_realm.node_ctr_range(text) IS 'node_ctr values of the node of a node spec';
+
+-- The timestamp of IDs that are generated at a time: in ticks of 256 ms since 1970
+CREATE FUNCTION scru64_realm.tick(at timestamptz) RETURNS bigint
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN floor(extract(epoch FROM at) * 1000 / 256);
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.tick(timestamptz) IS 'tick of 256 ms that holds a time';
 
 -- A lease that is not acknowledged until it is on disk cannot be forgotten in a
 -- crash and be granted again. If the server has synchronous standbys, it is on
@@ -343,8 +358,6 @@ DECLARE
 	wanted_start integer;
 	busy_until timestamptz;
 	clock timestamptz;
-	last bigint;
-	last_is_same_node boolean;
 	last_id scru64_realm.ledger.last_id%TYPE;
 BEGIN
 	IF lease.node_id_size IS NULL OR lease.node_id_size NOT BETWEEN 1 AND 23 THEN
@@ -445,21 +458,20 @@ BEGIN
 			wanted := int4range(wanted_start, wanted_start + block);
 		END IF;
 
-		-- Continue above what earlier holders have told, if they ended less than a
-		-- day ago: it takes a clock that is wrong by more than a day to come to their
-		-- ticks again. A spec that continues is never wrong, only longer. After the
-		-- last ID of another node, which may have had only a part of this one or more
-		-- than that, it continues in a later tick.
-		SELECT l.last_id::bigint, l.node_ctr_range = wanted INTO last, last_is_same_node
+		-- Continue above what earlier holders can have generated, whatever the next
+		-- one's clock says: after the last ID that was told at the end, or else in
+		-- the tick after the guard time, which none of their IDs is later than. After
+		-- the last ID of another node, which may have had only a part of this one or
+		-- more than that, it continues in a later tick. Leave out who ended more than a
+		-- day ago: it takes a clock that is wrong by more than that to come to their
+		-- ticks again. A spec that continues is never wrong, only longer.
+		SELECT max(CASE WHEN l.last_id_final AND l.node_ctr_range = wanted THEN l.last_id::bigint
+						ELSE greatest(l.last_id::bigint >> 24,
+									  CASE WHEN NOT l.last_id_final THEN scru64_realm.tick(l.occupied_until) END)
+							 << 24 | (upper(wanted) - 1) END)
+		INTO last_id
 		FROM scru64_realm.ledger AS l
-		WHERE l.node_ctr_range && wanted AND l.occupied && tstzrange(clock - interval '1 day', NULL)
-			AND l.last_id IS NOT NULL
-		ORDER BY 1 DESC, 2 DESC
-		LIMIT 1;
-		IF NOT last_is_same_node THEN
-			last := last >> 24 << 24 | (upper(wanted) - 1);
-		END IF;
-		last_id := last;
+		WHERE l.node_ctr_range && wanted AND l.occupied && tstzrange(clock - interval '1 day', NULL);
 
 		BEGIN
 			INSERT INTO scru64_realm.ledger AS l
@@ -539,7 +551,8 @@ BEGIN
 	SELECT * INTO held FROM scru64_realm.held(release.lease_id, release.last_id);
 	BEGIN
 		UPDATE scru64_realm.ledger AS l
-		SET released_at = held.since, occupied_until = held.since + held.guard, last_id = held.last_id
+		SET released_at = held.since, occupied_until = held.since + held.guard, last_id = held.last_id,
+			last_id_final = release.last_id IS NOT NULL
 		WHERE l.lease_id = release.lease_id;
 	EXCEPTION WHEN exclusion_violation THEN
 		-- as in renew()
@@ -567,6 +580,7 @@ AS $$
 DECLARE
 	held record;
 	block integer;
+	last_tick bigint;
 BEGIN
 	IF split.node_id_size IS NULL OR split.node_id_size NOT BETWEEN 1 AND 23 THEN
 		RAISE EXCEPTION 'invalid node_id_size: %', coalesce(split.node_id_size::text, 'null')
@@ -585,20 +599,25 @@ BEGIN
 	END IF;
 	PERFORM scru64_realm.commit_durably();
 
-	-- No guard time: it is the same holder.
+	-- No guard time: it is the same holder. But none of the new leases begins in a
+	-- tick that the old one has come to, as far as that is known.
+	last_tick := held.last_id::bigint >> 24;
+	IF split.last_id IS NULL THEN
+		last_tick := greatest(last_tick, scru64_realm.tick(held.since));
+	END IF;
 	BEGIN
 		UPDATE scru64_realm.ledger AS l
-		SET released_at = held.since, occupied_until = held.since, last_id = held.last_id
+		SET released_at = held.since, occupied_until = held.since, last_id = held.last_id,
+			last_id_final = split.last_id IS NOT NULL
 		WHERE l.lease_id = split.lease_id;
 		RETURN QUERY
 		INSERT INTO scru64_realm.ledger AS l
 			(node_id, node_id_size, holder, granted_at, expires_at, occupied_until, last_id, parent)
 		SELECT start / block, split.node_id_size, held.holder, held.since, held.expires_at, held.expires_at + held.guard,
-			   -- continue in a later tick
-			   (held.last_id::bigint >> 24 << 24 | (start + block - 1)), split.lease_id
+			   (last_tick << 24 | (start + block - 1)), split.lease_id
 		FROM generate_series(lower(held.node_ctr_range), upper(held.node_ctr_range) - 1, block) AS start
 		ORDER BY start
-		RETURNING l.lease_id, format('%s/%s', coalesce(l.last_id::text, l.node_id::text), l.node_id_size), l.expires_at;
+		RETURNING l.lease_id, format('%s/%s', l.last_id, l.node_id_size), l.expires_at;
 	EXCEPTION WHEN exclusion_violation THEN
 		-- as in renew()
 		PERFORM scru64_realm.raise_not_active(split.lease_id);
@@ -674,7 +693,7 @@ $$;
 COMMENT ON FUNCTION scru64_realm.set_guard(interval)
 	IS 'set the guard time, for leases that are granted, renewed or ended from now on';
 
--- As long as lease() may need a last_id, its row stays.
+-- As long as lease() may need to know where a lease ended, its row stays.
 CREATE FUNCTION scru64_realm.prune(older_than interval) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
@@ -694,8 +713,7 @@ BEGIN
 		RETURN 0;
 	END IF;
 	DELETE FROM scru64_realm.ledger AS l
-	WHERE l.occupied_until <= least(clock, clock - older_than)
-		AND (l.last_id IS NULL OR l.occupied_until <= clock - interval '1 day');
+	WHERE l.occupied_until <= clock - greatest(older_than, interval '1 day');
 	GET DIAGNOSTICS pruned = ROW_COUNT;
 	RETURN pruned;
 END

@@ -222,14 +222,24 @@ sub spec_of
 {
 	my ($at, $lo, $size) = @_;
 	my $hi = $lo + 2**(24 - $size);
-	my @told =
-	  grep { $_->{last} >= 0 && $_->{until} > $at - $day && $_->{until} > $_->{granted} } overlapping($lo, $size);
+	my @before = grep { $_->{until} > $at - $day && $_->{until} > $_->{granted} } overlapping($lo, $size);
 	# not max(): an ID is too long for a floating point number
-	my ($last) = sort { $b <=> $a } map { $_->{last} } @told;
+	my ($last) = sort { $b <=> $a } map {
+		$_->{final} && $_->{size} == $size
+		  ? $_->{last}
+		  : (max($_->{last} >> 24, $_->{final} ? 0 : tick_of($_->{until})) << 24) + $hi - 1
+	} map { { %{$_}, last => max($_->{last}, 0) } } @before;
 
-	return ($lo / 2**(24 - $size) . "/$size", -1) if !@told;
-	return text_of($last, $size) if grep { $_->{last} == $last && $_->{size} == $size } @told;
-	return text_of((($last >> 24) << 24) + $hi - 1, $size);
+	return ($lo / 2**(24 - $size) . "/$size", -1) if !@before;
+	return text_of($last, $size);
+}
+
+sub tick_of
+{
+	my ($us) = @_;
+
+	use integer;
+	return $us / 256_000;
 }
 
 # The spec that continues after an ID, and the ID.
@@ -252,7 +262,7 @@ sub grant
 	my ($id, $at, $lo, $size, $expires, $last) = @_;
 	my $new = {
 		lo => $lo, hi => $lo + 2**(24 - $size), size => $size, granted => $at,
-		expires => $expires, until => $expires + $guard, last => $last, ended => undef
+		expires => $expires, until => $expires + $guard, last => $last, ended => undef, final => 0
 	};
 
 	push @wrong, "lease $id was given before" if exists $lease{$id};
@@ -348,7 +358,7 @@ sub expected_release
 	return $error if $error;
 	my $ended = max($at, $held->{granted});
 	return '55000' if conflicts($held, $ended + $guard);
-	@{$held}{qw(ended until last)} = ($ended, $ended + $guard, $known);
+	@{$held}{qw(ended until last final)} = ($ended, $ended + $guard, $known, $last >= 0);
 	return 'done';
 }
 
@@ -362,16 +372,14 @@ sub expected_split
 	return $error if $error;
 	return '22023' if $size <= $held->{size};
 	my $ended = max($at, $held->{granted});
-	@{$held}{qw(ended until last)} = ($ended, $ended, $known);
+	@{$held}{qw(ended until last final)} = ($ended, $ended, $known, $last >= 0);
+	my $last_tick = $last >= 0 ? $last >> 24 : max($known < 0 ? 0 : $known >> 24, tick_of($ended));
 
 	my @ids = map { (split(/,/))[0] } split(/ /, $answer);
 	my @children;
 	for (my $lo = $held->{lo}; $lo < $held->{hi}; $lo += 2**(24 - $size))
 	{
-		my ($spec, $child_last) =
-		  $known < 0
-		  ? ($lo / 2**(24 - $size) . "/$size", -1)
-		  : text_of((($known >> 24) << 24) + $lo + 2**(24 - $size) - 1, $size);
+		my ($spec, $child_last) = text_of(($last_tick << 24) + $lo + 2**(24 - $size) - 1, $size);
 		my $child = shift(@ids) || 'missing';
 
 		grant($child, $ended, $lo, $size, $held->{expires}, $child_last);
