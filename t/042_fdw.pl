@@ -148,20 +148,23 @@ is( $one->safe_psql('postgres', q(INSERT INTO far.event (what) VALUES ('new') RE
 	'1',
 	'and is of this server');
 
-# What is not pushed: these rows are all fetched.
+# What is not pushed: all rows are fetched, and looked through here.
+my $all = qr/^SELECT id, what FROM public\.event$/;
 foreach my $test (
-	[ 'now(), which could differ there', q(id >= now() - interval '1 hour') ],
-	[ 'IN, whose array type is not of the extension', q(id IN ('0vodnvxngg00', '0vodnvxngg01')) ])
+	[ 'now(), which could differ there', q(id >= now() - interval '1 hour'), $all ],
+	# Before 17, an array's type is of no extension.
+	[
+		'IN, before PostgreSQL 17', q(id IN ('0vodnvxngg00', '0vodnvxngg01')),
+		$one->pg_version < 17 ? $all : qr/^$where \(\(id OPERATOR\(ids\.=\) ANY /
+	])
 {
-	my ($name, $condition) = @$test;
+	my ($name, $condition, $pattern) = @$test;
 
-	is(remote_sql($one, "SELECT * FROM far.event WHERE $condition"),
-		'SELECT id, what FROM public.event', "not pushed: $name");
+	like(remote_sql($one, "SELECT * FROM far.event WHERE $condition"), $pattern, "not pushed: $name");
 	is( $one->safe_psql('postgres', "SELECT count(*) FROM far.event WHERE $condition"),
 		$two->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"),
-		"and right all the same");
+		"not pushed: $name, and right");
 }
-
 
 # The names that are sent are those of this server: there, the extension has to be
 # in the schema of the same name.
