@@ -55,7 +55,7 @@ sub subscribe
 	return;
 }
 
-# The rows of a table, in order of the ID, told by their text.
+# How many rows a table has, and what is in them
 sub rows_of
 {
 	my ($server, $columns, $table) = @_;
@@ -71,7 +71,7 @@ sub rows_of
 
 $one->safe_psql(
 	'postgres', q(
-CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, follows scru64, what text);
+CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, ids scru64[], what text);
 INSERT INTO event (what) SELECT 'first' FROM generate_series(1, 1000);
 CREATE PUBLICATION event FOR TABLE event;
 ));
@@ -85,20 +85,23 @@ foreach my $test (
 {
 	my ($name, $type, $options) = @$test;
 	my $received = $type eq 'scru64' ? ', received scru64 DEFAULT scru64_generate()' : '';
-	my $columns = $type eq 'bigint' ? 'id::bigint, follows::bigint, what' : 'id, follows, what';
+	my $columns = $type eq 'bigint' ? 'id::bigint, ids::bigint[], what' : 'id, ids, what';
+	my $rows;
 
-	$two->safe_psql('postgres', "CREATE TABLE event (id $type PRIMARY KEY, follows $type, what text$received)");
+	$two->safe_psql('postgres', "CREATE TABLE event (id $type PRIMARY KEY, ids ${type}[], what text$received)");
 	$one->safe_psql('postgres', 'TRUNCATE event') if $options =~ /copy_data = false/;
 	subscribe($two, $one, 'event', $name, $options);
 	$one->safe_psql(
 		'postgres', qq(
-INSERT INTO event (follows, what) SELECT max(id), '$name' FROM event, generate_series(1, 1000) g GROUP BY g;
-UPDATE event SET follows = id WHERE id IN (SELECT id FROM event ORDER BY id DESC LIMIT 10);
+INSERT INTO event (ids, what) SELECT array_agg(g), '$name' FROM scru64_generate(3000) WITH ORDINALITY g (g, n) GROUP BY n % 1000;
+UPDATE event SET ids = ids || id WHERE id IN (SELECT id FROM event ORDER BY id DESC LIMIT 10);
 UPDATE event SET id = scru64_generate() WHERE id = (SELECT max(id) FROM event);
 DELETE FROM event WHERE id = (SELECT min(id) FROM event);
 ));
 	$one->wait_for_catchup($name);
-	is(rows_of($two, 'id, follows, what', 'event'), rows_of($one, $columns, 'event'), "$name: the same rows");
+	$rows = rows_of($one, $columns, 'event');
+	is(rows_of($two, 'id, ids, what', 'event'), $rows, "$name: the same rows");
+	cmp_ok($rows =~ s/\|.*//r, '>', 900, "$name: there are rows");
 	is( $two->safe_psql(
 			'postgres',
 			"SELECT count(*) > 900, count(DISTINCT received) = count(*), min(scru64_node_ctr(received) >> 16), max(scru64_node_ctr(received) >> 16) FROM event WHERE what = '$name'"
