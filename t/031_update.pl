@@ -164,7 +164,7 @@ END
 $$;
 ));
 
-# The current version: by name, version of its control file.
+# The current version of each: that of its control file.
 my %current = map { split(/\|/) } split(
 	/\n/,
 	$node->safe_psql(
