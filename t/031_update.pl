@@ -141,8 +141,8 @@ BEGIN
 						-- those of a reg* type show a name
 						WHEN f.pktable IS NOT NULL AND c.value ~ '^\d+$' THEN
 							name_of(f.pktable, c.value::oid)
-						-- of triggers of foreign keys; of columns of views, from 15.20 on
-						ELSE regexp_replace(c.value, '^(RI_ConstraintTrigger_\w_)\d+$|"pg_attver=\d+"', '\1')
+						-- of columns, in some minor versions
+						ELSE regexp_replace(c.value, '"pg_attver=\d+"', '')
 					END, ''), E'\t' ORDER BY c.key)
 				FROM jsonb_each_text(to_jsonb(t)) AS c
 				JOIN pg_attribute AS a ON attrelid = %1$L::regclass AND attname = c.key
@@ -190,6 +190,8 @@ ROLLBACK;
 		on_error_stop => 1,
 		stdout => \$out,
 		stderr => \$err);
+	# triggers of foreign keys have an OID in their names
+	$out =~ s/(RI_ConstraintTrigger_\w_)\d+/$1/g;
 	$err =~ s/^psql:<stdin>:\d+: NOTICE: .*\n?//mg;
 	return $out . $err;
 }
@@ -236,8 +238,8 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 	like($fresh{$name}, qr/^pg_extension\t.*\textversion=\Q$current{$name}\E(\t|$)/m,
 		"$name: there is a description");
 	unlike($fresh{$name}, qr/ERROR/, "$name: it is complete");
-	is(describe($name, $current{$name}), $fresh{$name},
-		"$name: there is nothing in the description that changes");
+	is(difference($fresh{$name}, describe($name, $current{$name})),
+		'', "$name: there is nothing in the description that changes");
 
 	note("$name: earlier versions: " . (join(', ', @earlier) || 'none'));
 	is(difference($fresh{$name}, describe($name, $_)),
