@@ -109,15 +109,14 @@ enter()
 	# shellcheck disable=SC2016 # that bash expands it
 	isolated bash -c '
 		set -eu
-		root=$1 archives=$2
-		shift 2
+		root=$1
+		shift
 		mount -t proc proc "$root/proc"
 		mount --rbind /dev "$root/dev"
 		mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
-		mount --bind "$archives" "$root/var/cache/apt/archives"
 		exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 			HOME=/root TERM=dumb LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' \
-		- "$root" "$archives" "$@"
+		- "$root" "$@"
 }
 
 # The same, with the output in a log that is shown only if the command fails.
@@ -136,11 +135,17 @@ enter_quietly()
 # Trees
 # ---------------------------------------------------------------------------
 
-# Where apt in a tree keeps what it downloads.
-use_archives()
+# Packages that were downloaded once are in the cache.  A tree has links to them, so
+# that apt in one never waits for apt in another.
+take_archives()
 {
-	archives=$cache/archives/$1
-	mkdir -p "$archives/partial"
+	mkdir -p "$cache/archives/$1"
+	find "$cache/archives/$1" -maxdepth 1 -name '*.deb' -exec ln -f -t "$2/var/cache/apt/archives" {} +
+}
+
+keep_archives()
+{
+	find "$2/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec ln -f -t "$cache/archives/$1" {} + 2>/dev/null || true
 }
 
 # See to it that the cache has the pristine tree of a release.
@@ -178,12 +183,14 @@ make_pristine()
 		# No server is started that nobody asked for.
 		printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
 		chmod 755 "$new/usr/sbin/policy-rc.d"
-		use_archives "$release"
+		take_archives "$release" "$new"
 		enter_quietly "$work/log/pristine" "$new" sh -ec '
 			apt-get -q update
 			apt-get -q -y dist-upgrade
 			apt-get -q -y --no-install-recommends install postgresql' ||
 			die "apt-get failed in the tree of $release"
+		keep_archives "$release" "$new"
+		rm -f "$new"/var/cache/apt/archives/*.deb
 		mv "$new" "$root"
 	fi
 	exec {lock}>&-
@@ -192,18 +199,18 @@ make_pristine()
 # Set root to a copy of the pristine tree of a release, called name.
 make_copy()
 {
-	local release=$1 name=$2
-
-	make_pristine "$release"
-	use_archives "$release"
-	root=$copies/$name
-	cp -a --reflink=auto "$cache/$release" "$root"
+	root_release=$1
+	make_pristine "$1"
+	root=$copies/$2
+	cp -a --reflink=auto "$cache/$1" "$root"
+	take_archives "$1" "$root"
 	# as it is now
 	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 }
 
 remove_copy()
 {
+	keep_archives "$root_release" "$root"
 	rm -rf --one-file-system "${root:?}"
 }
 
