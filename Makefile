@@ -1,7 +1,7 @@
 PG_CONFIG ?= pg_config
 
 # The version is the control file's and nobody else's.
-EXTENSION = scru64
+EXTENSION = scru64 scru64_realm
 EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" scru64.control)
 
 MODULE_big = scru64
@@ -18,7 +18,9 @@ OBJS = \
 	src/time_index.o \
 	src/type.o
 
-DATA = sql/scru64--1.0.sql
+DATA = \
+	sql/scru64--1.0.sql \
+	sql/scru64_realm--1.0.sql
 PGFILEDESC = "scru64 - SCRU64 identifiers"
 
 # PostgreSQL's headers are system headers, so that -Wextra is about this code.

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 #
 # common.sh
-#		What scripts/quickstart and scripts/test have in common: find or install
-#		PostgreSQL, build in a copy of the tree, install, run a server that is
-#		thrown away.
+#		What scripts/quickstart, scripts/test and scripts/interop have in common:
+#		find or install PostgreSQL, build in a copy of the tree, install, run a
+#		server that is thrown away.
 #
 # To be sourced.  The caller sets the trap for EXIT and calls cleanup in it.
 #
@@ -273,8 +273,30 @@ missing_packages()
 			libipc-run-perl)
 				perl -MIPC::Run -e 1 2>/dev/null || say "$need"
 				;;
+			contrib)
+				[[ -z $pg_config || -e $("$pg_config" --sharedir)/extension/uuid-ossp.control ]] ||
+					say "postgresql-contrib"
+				;;
 			libfaketime)
 				compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || say "$need"
+				;;
+			python3-*)
+				/usr/bin/python3 -c "import ${need#python3-}" 2>/dev/null || say "$need"
+				;;
+			libdbd-pg-perl)
+				/usr/bin/perl -MDBD::Pg -e 1 2>/dev/null || say "$need"
+				;;
+			libpostgresql-jdbc-java)
+				[[ -e /usr/share/java/postgresql.jar ]] || say "$need"
+				;;
+			default-jdk-headless)
+				command -v javac >/dev/null || say "$need"
+				;;
+			nodejs)
+				command -v node >/dev/null || say "$need"
+				;;
+			npm)
+				command -v npm >/dev/null || say "$need"
 				;;
 			*)
 				die "unknown need: $need"

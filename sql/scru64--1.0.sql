@@ -239,9 +239,12 @@ CREATE FUNCTION scru64_from_bigint(bigint) RETURNS scru64
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_from_bytea(bytea) RETURNS scru64
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_to_text(scru64) RETURNS text
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_from_bigint(bigint) IS 'convert bigint to scru64';
 COMMENT ON FUNCTION scru64_from_bytea(bytea) IS 'convert 8 bytes, big-endian, to scru64';
+COMMENT ON FUNCTION scru64_to_text(scru64) IS 'convert scru64 to text of 12 Base36 digits';
 
 -- Every scru64 is a bigint, so this way there is nothing to do, not even a
 -- table to rewrite. The other way the range is checked.
@@ -249,9 +252,12 @@ CREATE CAST (scru64 AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint) AS ASSIGNMENT;
 
 -- Assignment, so that an INSERT of a text value or parameter just works. To
--- text, every type has an assignment cast by itself.
+-- text, every type has an assignment cast by itself: ours do the same, but build
+-- the text in one step.
 CREATE CAST (text AS scru64) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (varchar AS scru64) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (scru64 AS text) WITH FUNCTION scru64_to_text(scru64) AS ASSIGNMENT;
+CREATE CAST (scru64 AS varchar) WITH FUNCTION scru64_to_text(scru64) AS ASSIGNMENT;
 
 -- Explicit: bytes are nothing that one takes for an ID by accident.
 CREATE CAST (scru64 AS bytea) WITH FUNCTION scru64_send(scru64);
@@ -261,6 +267,8 @@ COMMENT ON CAST (scru64 AS bigint) IS 'same 64 bits';
 COMMENT ON CAST (bigint AS scru64) IS 'same 64 bits, range-checked';
 COMMENT ON CAST (text AS scru64) IS '12 Base36 digits';
 COMMENT ON CAST (varchar AS scru64) IS '12 Base36 digits';
+COMMENT ON CAST (scru64 AS text) IS '12 Base36 digits, lower case';
+COMMENT ON CAST (scru64 AS varchar) IS '12 Base36 digits, lower case';
 COMMENT ON CAST (scru64 AS bytea) IS '8 bytes, big-endian';
 COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
 

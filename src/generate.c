@@ -36,6 +36,7 @@
 #include "node_spec.h"
 #include "node_state.h"
 #include "scru64.h"
+#include "tick_time.h"
 
 /*
  * A tick is 256 ms, so the cheap clock will do.  It never differs from the
@@ -204,18 +205,10 @@ id_text(uint64 id)
 	return text;
 }
 
-static TimestampTz
-time_of_ms(uint64 unix_ms)
-{
-	const int64 epoch_days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
-
-	return (TimestampTz) unix_ms * USECS_PER_MSEC - epoch_days * USECS_PER_DAY;
-}
-
 static char *
-time_text(uint64 unix_ms)
+time_text(uint64 tick)
 {
-	return pstrdup(timestamptz_to_str(time_of_ms(unix_ms)));
+	return pstrdup(timestamptz_to_str(time_of_tick(tick)));
 }
 
 /* The clock as it is, also before 1970. */
@@ -253,8 +246,8 @@ log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
 		return;
 	ereport(LOG,
 			(errmsg("the clock went back from %s to %s",
-					time_text(seen << SCRU64_TICK_SHIFT),
-					time_text(now << SCRU64_TICK_SHIFT)),
+					time_text(seen),
+					time_text(now)),
 			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
 					   node_text(session.spec.node),
 					   "scru64.rollback_allowance", scru64_rollback_allowance)));
@@ -348,7 +341,7 @@ node_overlaps(const NodeReport *obstacle)
 					node_text(session.spec.node), node_text(obstacle->node)),
 			 errdetail("The last ID of node %s, %s, is of %s.",
 					   node_text(obstacle->node), id_text(obstacle->reached),
-					   time_text(scru64_get_timestamp(obstacle->reached) << SCRU64_TICK_SHIFT)),
+					   time_text(scru64_get_timestamp(obstacle->reached))),
 			 errhint("Choose node_ids of which none is a bit prefix of another, or wait until the other node has been idle for longer than \"%s\".",
 					 "scru64.rollback_allowance")));
 }
@@ -362,7 +355,7 @@ clock_behind(uint64 last)
 					node_text(session.spec.node)),
 			 errdetail("The clock reads %s. The last ID, %s, is of %s; the next would be ahead by more than twice \"%s\" (%d ms).",
 					   clock_text(), id_text(last),
-					   time_text(scru64_get_timestamp(last) << SCRU64_TICK_SHIFT),
+					   time_text(scru64_get_timestamp(last)),
 					   "scru64.rollback_allowance", scru64_rollback_allowance),
 			 errhint("Correct the clock, wait until it has caught up, or set \"%s\" to a node that has not been used.",
 					 "scru64.node_spec")));
@@ -387,7 +380,7 @@ timestamps_exhausted(void)
 			 errmsg("the clock is past the last timestamp of type %s", "scru64"),
 			 errdetail("The clock reads %s. The last timestamp is of %s.",
 					   clock_text(),
-					   time_text(SCRU64_LAST_TIMESTAMP << SCRU64_TICK_SHIFT)),
+					   time_text(SCRU64_LAST_TIMESTAMP)),
 			 errhint("Correct the clock.")));
 }
 
@@ -515,7 +508,14 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 	pg_unreachable();
 }
 
-/* The next ID of the session's node. */
+/*
+ * The next ID of the session's node.
+ *
+ * The clock is read before the state, so that little time passes, in which
+ * another session could be faster, between reading and advancing it.  If one
+ * was, and has read a later clock, then the state reads as ahead of the clock
+ * here: the case that is provided for anyway.
+ */
 static uint64
 next_id(void)
 {
@@ -523,8 +523,8 @@ next_id(void)
 
 	for (;;)
 	{
+		uint64		now = clock_tick();
 		uint64		state;
-		uint64		now;
 		uint64		next;
 
 		if (unlikely(session.slot == NULL) ||
@@ -534,7 +534,6 @@ next_id(void)
 			continue;
 		}
 
-		now = clock_tick();
 		if (likely(generator_increment(&session.generator, state, now,
 									   allowance_ticks(), &next)))
 		{
@@ -576,7 +575,8 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("count must not be negative"),
-					 errdetail("The count is %d.", count)));
+					 errdetail("The count is %d.", count),
+					 errhint("Ask for 0 or more IDs.")));
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->max_calls = (uint64) count;
 	}
@@ -634,7 +634,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 		values[COLUMN_LAST_ID] = Int64GetDatum((int64) report->last_id);
 		nulls[COLUMN_LAST_ID] = report->last_id == 0;
 		values[COLUMN_NODE_SPEC] = CStringGetTextDatum(spec_text);
-		values[COLUMN_DURABLE_UNTIL] = TimestampTzGetDatum(time_of_ms(report->durable << SCRU64_TICK_SHIFT));
+		values[COLUMN_DURABLE_UNTIL] = TimestampTzGetDatum(time_of_tick(report->durable));
 		nulls[COLUMN_DURABLE_UNTIL] = report->durable == 0;
 		values[COLUMN_LEAD] = IntervalPGetDatum(lead_interval(report->last_id, now_ms));
 		nulls[COLUMN_LEAD] = report->last_id == 0;

@@ -81,6 +81,7 @@
 
 #include "node_state.h"
 #include "state_file.h"
+#include "tick_time.h"
 
 #define NODE_STATE_NAME		"scru64"
 #define FILE_WAIT_EVENT_NAME	"Scru64StateFile"
@@ -438,13 +439,11 @@ typedef struct LoadRequest
 static uint64
 foreign_floor(const StateFile *file, const LoadRequest *request)
 {
-	const TimestampTz unix_epoch =
-		(TimestampTz) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
 	TimestampTz last_commit = GetLatestXTime();
 
 	if (last_commit != 0)
-		return (uint64) (Max(last_commit - unix_epoch, 0) /
-						 (SCRU64_TICK_MS * 1000)) + request->allowance;
+		return tick_of_time(Max(last_commit, UNIX_EPOCH_TIMESTAMP)) +
+			request->allowance;
 	if (GetWALInsertionTimeLine() == file->timeline)
 		return 0;
 	if (file->num_nodes == 0)

@@ -4,8 +4,7 @@
  *		IDs as time: from an ID to its timestamp and back, and to the bounds
  *		of the IDs of a time range.
  *
- * Upper storey.  An ID's time is the start of its tick, of 256 ms.  A
- * timestamptz counts microseconds from 2000-01-01 00:00:00+00, so no time zone
+ * Upper storey.  An ID's time is the start of its tick, of 256 ms.  No time zone
  * comes into anything here but into the addition of an interval.
  *
  * Invariant: for every timestamptz t and every ID that can be generated,
@@ -24,14 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "scru64.h"
-
-#define TICK_USECS			((int64) SCRU64_TICK_MS * 1000)
-
-/* 1970-01-01 00:00:00+00 as a timestamptz, and the start of the last tick */
-#define UNIX_EPOCH_TIMESTAMP \
-	((int64) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
-#define LAST_TICK_TIMESTAMP \
-	(UNIX_EPOCH_TIMESTAMP + (int64) SCRU64_MAX_TIMESTAMP * TICK_USECS)
+#include "tick_time.h"
 
 PG_FUNCTION_INFO_V1(scru64_timestamp);
 PG_FUNCTION_INFO_V1(scru64_from_parts);
@@ -43,14 +35,7 @@ PG_FUNCTION_INFO_V1(scru64_in_range);
 static TimestampTz
 id_time(uint64 id)
 {
-	return UNIX_EPOCH_TIMESTAMP + (int64) scru64_get_timestamp(id) * TICK_USECS;
-}
-
-/* The tick that holds a time from 1970-01-01 on, up to the last tick's end. */
-static uint64
-tick_of_time(TimestampTz time)
-{
-	return (uint64) ((time - UNIX_EPOCH_TIMESTAMP) / TICK_USECS);
+	return time_of_tick(scru64_get_timestamp(id));
 }
 
 /* scru64_timestamp(scru64) -> timestamptz: start of the ID's tick. */
@@ -79,13 +64,16 @@ scru64_from_parts(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("timestamp out of range for type %s: \"%s\"", "scru64",
 						timestamptz_to_str(time)),
-				 errdetail("The timestamp of a scru64 is between the years 1970 and 4261.")));
+				 errdetail("The timestamp of a scru64 is between the years 1970 and 4261."),
+				 errhint("For the end of a range of IDs use %s or %s, which take any time.",
+						 "scru64_min(ts)", "scru64_max(ts)")));
 	if (node_ctr < 0 || node_ctr > (int32) SCRU64_MAX_NODE_CTR)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("node_ctr out of range: %d", node_ctr),
 				 errdetail("A node_ctr is between 0 and %u.",
-						   SCRU64_MAX_NODE_CTR)));
+						   SCRU64_MAX_NODE_CTR),
+				 errhint("A node_ctr is node_id << (24 - node_id_size) | counter.")));
 
 	PG_RETURN_INT64((int64) scru64_compose(tick_of_time(time),
 										   (uint32) node_ctr));

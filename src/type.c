@@ -30,6 +30,7 @@
 
 PG_FUNCTION_INFO_V1(scru64_in);
 PG_FUNCTION_INFO_V1(scru64_out);
+PG_FUNCTION_INFO_V1(scru64_to_text);
 PG_FUNCTION_INFO_V1(scru64_recv);
 PG_FUNCTION_INFO_V1(scru64_from_bigint);
 PG_FUNCTION_INFO_V1(scru64_from_bytea);
@@ -65,8 +66,10 @@ scru64_in(PG_FUNCTION_ARGS)
 				 errdetail("A scru64 is written as exactly %d digits, each 0-9 or a-z.",
 						   BASE36_DIGITS),
 				 looks_like_date(text) ?
-				 errhint("To compare an ID with a time, write: timestamptz '%s'.",
-						 text) : 0));
+				 errhint("To compare an ID with a time, write: timestamptz '%s', or for a parameter: $1::timestamptz.",
+						 text) :
+				 errhint("IDs look like %s. An integer is converted by a cast from bigint.",
+						 "0u2r85hm2pt3")));
 
 	PG_RETURN_INT64((int64) id);
 }
@@ -80,6 +83,21 @@ scru64_out(PG_FUNCTION_ARGS)
 	base36_encode((uint64) PG_GETARG_INT64(0), text);
 	text[BASE36_DIGITS] = '\0';
 	PG_RETURN_CSTRING(text);
+}
+
+/*
+ * scru64_to_text(scru64) -> text
+ *
+ * As scru64_out, without a C string in between: half the cost of the cast.
+ */
+Datum
+scru64_to_text(PG_FUNCTION_ARGS)
+{
+	text	   *result = palloc(VARHDRSZ + BASE36_DIGITS);
+
+	SET_VARSIZE(result, VARHDRSZ + BASE36_DIGITS);
+	base36_encode((uint64) PG_GETARG_INT64(0), VARDATA(result));
+	PG_RETURN_TEXT_P(result);
 }
 
 /*
@@ -99,7 +117,8 @@ scru64_recv(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 				 errmsg("invalid binary format for type %s", "scru64"),
 				 errdetail("A binary scru64 has %d bytes, not %d.",
-						   SCRU64_BYTES, len)));
+						   SCRU64_BYTES, len),
+				 errhint("Send it as a bigint is sent, or as text.")));
 
 	id = (uint64) pq_getmsgint64(buf);
 	if (id > SCRU64_MAX_ID)
@@ -107,7 +126,8 @@ scru64_recv(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 				 errmsg("invalid binary format for type %s", "scru64"),
 				 errdetail("The value " INT64_FORMAT " is not between 0 and " UINT64_FORMAT ".",
-						   (int64) id, SCRU64_MAX_ID)));
+						   (int64) id, SCRU64_MAX_ID),
+				 errhint("Send the bytes in network order, most significant first.")));
 
 	PG_RETURN_INT64((int64) id);
 }
@@ -123,7 +143,9 @@ checked_id(int64 value)
 				 errmsg("value \"" INT64_FORMAT "\" is out of range for type %s",
 						value, "scru64"),
 				 errdetail("A scru64 is between 0 and " UINT64_FORMAT ".",
-						   SCRU64_MAX_ID)));
+						   SCRU64_MAX_ID),
+				 errhint("If this is an ID of another kind, make one of its time with %s.",
+						 "scru64_from_parts(ts, node_ctr)")));
 	return Int64GetDatum(value);
 }
 
@@ -151,7 +173,9 @@ scru64_from_bytea(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid length of bytea for type %s: %d",
 						"scru64", len),
-				 errdetail("A binary scru64 has %d bytes.", SCRU64_BYTES)));
+				 errdetail("A binary scru64 has %d bytes.", SCRU64_BYTES),
+				 errhint("If the bytes are the ID's text, use %s.",
+						 "convert_from(bytes, 'UTF8')::scru64")));
 
 	memcpy(&big_endian, VARDATA_ANY(bytes), sizeof(big_endian));
 	return checked_id((int64) pg_ntoh64(big_endian));

@@ -1,0 +1,22 @@
+-- bench/ids.sql
+--		1. What an ID costs, in one session. (Several sessions: scripts/bench.)
+--
+-- Every statement calls its function once a row and throws the values away; the
+-- baseline calls one of the server's own that returns a number it has at hand.
+-- A set that the select list returns is the cheapest way to so many rows.
+
+SET search_path = bench, public;
+
+INSERT INTO contender (subject, contender, statement, rows)
+SELECT 'one ID', s.contender,
+	   format('SELECT count(%s) FROM (SELECT generate_series(1, %s) OFFSET 0) AS s', s.call, s.rows), s.rows
+FROM (SELECT place, contender, call,
+			 CASE WHEN contender = 'scru64' THEN 4 ELSE 1 END * :ids AS rows
+	  FROM source
+	  UNION ALL
+	  SELECT -2, 'no-op', 'pg_backend_pid()', 4 * :ids
+	  UNION ALL
+	  SELECT -1, 'clock_timestamp', 'clock_timestamp()', 4 * :ids) AS s
+ORDER BY s.place;
+
+CALL measure('one ID', :rounds, 'no-op');

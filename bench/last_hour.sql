@@ -1,0 +1,92 @@
+-- bench/last_hour.sql
+--		5. The rows of the last hour: by the ID alone, by a timestamptz with an index
+--		of its own, and by the time inside a uuid v7.
+--
+-- All three tables hold the same rows: one for every moment of the last 30 days.
+
+SET search_path = bench, public;
+
+SELECT now() - interval '30 days' AS begun, interval '30 days' / :last_hour_rows AS step
+\gset
+
+-- uuid v7 as its specification has it, of a given time
+CREATE FUNCTION uuid_of(ts timestamptz, n integer) RETURNS uuid LANGUAGE sql IMMUTABLE
+RETURN (lpad(to_hex((extract(epoch FROM ts) * 1000)::bigint), 12, '0') || '7' ||
+		substr(md5(n::text), 1, 3) || '8' || substr(md5(n::text), 4, 15))::uuid;
+
+-- uuid_extract_timestamp() of PostgreSQL 17, for all versions
+CREATE FUNCTION time_of(id uuid) RETURNS timestamptz LANGUAGE sql IMMUTABLE
+RETURN to_timestamp(('x' || left(translate(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0);
+
+CREATE TABLE hour_scru64 AS
+	SELECT scru64_from_parts(:'begun'::timestamptz + n * :'step'::interval, (42 << 16) + (n & 65535)) AS id, n AS payload
+	FROM generate_series(1, :last_hour_rows) AS n;
+CREATE TABLE hour_bigserial AS
+	SELECT n::bigint AS id, :'begun'::timestamptz + n * :'step'::interval AS created_at, n AS payload
+	FROM generate_series(1, :last_hour_rows) AS n;
+CREATE TABLE hour_uuid AS
+	SELECT uuid_of(:'begun'::timestamptz + n * :'step'::interval, n) AS id, n AS payload
+	FROM generate_series(1, :last_hour_rows) AS n;
+ALTER TABLE hour_scru64 ADD PRIMARY KEY (id);
+ALTER TABLE hour_bigserial ADD PRIMARY KEY (id);
+CREATE INDEX hour_bigserial_created_at ON hour_bigserial (created_at);
+ALTER TABLE hour_uuid ADD PRIMARY KEY (id);
+VACUUM (ANALYZE, FREEZE);
+CHECKPOINT;
+
+SELECT now() - interval '1 hour' AS since
+\gset
+
+-- The same moment for all, but as an expression that is not a constant
+CREATE FUNCTION since() RETURNS timestamptz LANGUAGE sql STABLE
+RETURN current_setting('bench.since')::timestamptz;
+SELECT format('ALTER DATABASE %I SET bench.since = %L', current_database(), :'since')
+\gexec
+SET bench.since = :'since';
+
+CREATE TABLE last_hour (contender text PRIMARY KEY, place integer GENERATED ALWAYS AS IDENTITY, statement text, tables text);
+INSERT INTO last_hour (contender, statement, tables) VALUES
+	('scru64', 'SELECT sum(payload) FROM hour_scru64 WHERE id >= since()', 'hour_scru64'),
+	('timestamptz, own index', 'SELECT sum(payload) FROM hour_bigserial WHERE created_at >= since()', 'hour_bigserial'),
+	('uuid v7, time extracted', 'SELECT sum(payload) FROM hour_uuid WHERE time_of(id) >= since()', 'hour_uuid');
+
+-- The two that use an index, many times over: one is too quick to be timed.
+INSERT INTO contender (subject, contender, statement)
+SELECT 'rows of the last hour, 100 times', contender, format($_$
+	DO $$
+	BEGIN
+		FOR i IN 1 .. 100 LOOP
+			PERFORM s FROM (%s) AS q (s);
+		END LOOP;
+	END
+	$$
+$_$, statement)
+FROM last_hour WHERE contender NOT LIKE 'uuid%' ORDER BY place;
+INSERT INTO contender (subject, contender, statement)
+SELECT 'rows of the last hour, once', contender, statement FROM last_hour ORDER BY place;
+
+CALL measure('rows of the last hour, 100 times', :rounds);
+CALL measure('rows of the last hour, once', 1);
+
+-- Buffers, and what the planner thought
+CREATE PROCEDURE explain_last_hour() LANGUAGE plpgsql AS $$
+DECLARE
+	l record;
+	plan jsonb;
+	scan jsonb;
+BEGIN
+	FOR l IN SELECT * FROM last_hour ORDER BY place LOOP
+		EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ' || l.statement INTO plan;
+		scan := plan #> '{0,Plan,Plans,0}';
+		INSERT INTO result (subject, contender, round, value, unit) VALUES
+			('last hour: buffers', l.contender, 1,
+			 (plan #>> '{0,Plan,Shared Hit Blocks}')::float8 + (plan #>> '{0,Plan,Shared Read Blocks}')::float8, 'pages'),
+			('last hour: rows estimated, of the truth', l.contender, 1,
+			 (scan ->> 'Plan Rows')::float8 / greatest((scan ->> 'Actual Rows')::float8, 1), 'times'),
+			('last hour: table and its indexes', l.contender, 1,
+			 pg_total_relation_size(l.tables::regclass) / 1048576.0, 'MB');
+	END LOOP;
+END
+$$;
+SET max_parallel_workers_per_gather = 0;
+CALL explain_last_hour();

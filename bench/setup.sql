@@ -1,0 +1,143 @@
+-- bench/setup.sql
+--		The benchmark's own objects: what is compared, what was measured, and the
+--		procedure that measures.
+--
+-- A subject is one question, such as the cost of an ID. Its contenders are
+-- measured in turn, round by round, each round beginning with another one: what
+-- happens to the machine meanwhile happens to all of them.
+
+CREATE EXTENSION scru64;
+CREATE EXTENSION "uuid-ossp";
+CREATE SCHEMA bench;
+SET search_path = bench, public;
+
+-- What people have installed besides
+DO $$
+DECLARE
+	name text;
+BEGIN
+	FOR name IN
+		SELECT a.name FROM pg_available_extensions AS a
+		WHERE a.name IN ('pg_uuidv7', 'ulid', 'pgx_ulid', 'snowflake')
+	LOOP
+		EXECUTE format('CREATE EXTENSION %I', name);
+	END LOOP;
+END
+$$;
+
+-- What a table can take its IDs from: the type, the function of the DEFAULT.
+CREATE TABLE source (
+	contender text PRIMARY KEY,
+	place integer GENERATED ALWAYS AS IDENTITY,
+	type text NOT NULL,
+	call text NOT NULL,
+	id_default text NOT NULL
+);
+
+CREATE SEQUENCE ids;
+
+INSERT INTO source (contender, type, call, id_default)
+SELECT s.contender, s.type, s.call, s.call
+FROM (VALUES
+	('scru64', 'scru64', 'scru64_generate()', NULL),
+	('nextval', 'bigint', 'nextval(''bench.ids'')', NULL),
+	('gen_random_uuid', 'uuid', 'gen_random_uuid()', 'gen_random_uuid()'),
+	('uuid-ossp v4', 'uuid', 'uuid_generate_v4()', 'uuid_generate_v4()'),
+	('uuidv7', 'uuid', 'uuidv7()', 'uuidv7()'),
+	('pg_uuidv7', 'uuid', 'uuid_generate_v7()', 'uuid_generate_v7()'),
+	('ulid', 'ulid', 'gen_ulid()', 'gen_ulid()'),
+	('snowflake', 'bigint', 'snowflake.nextval(''bench.ids'')', 'snowflake.nextval(regclass)'),
+	('uuid as text', 'text', 'gen_random_uuid()::text', 'gen_random_uuid()')
+) AS s (contender, type, call, needs)
+WHERE s.needs IS NULL OR to_regprocedure(s.needs) IS NOT NULL;
+
+-- Contenders of a subject. "before" is run untimed, "statement" is what is
+-- measured; "rows" is by what the time is divided, if the result is per row.
+CREATE TABLE contender (
+	subject text,
+	place integer GENERATED ALWAYS AS IDENTITY,
+	contender text,
+	before text,
+	statement text NOT NULL,
+	rows bigint,
+	PRIMARY KEY (subject, contender)
+);
+
+CREATE TABLE result (
+	place integer GENERATED ALWAYS AS IDENTITY,
+	subject text NOT NULL,
+	contender text NOT NULL,
+	round integer NOT NULL,
+	value double precision NOT NULL,
+	unit text NOT NULL
+);
+
+-- Measure a subject: in ns per row where rows are given, else in ms. With a
+-- baseline, a contender of the subject, results are what is above it in the
+-- same round, and its own is left out.
+CREATE PROCEDURE measure(subject text, rounds integer, baseline text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+DECLARE
+	c record;
+	begun timestamptz;
+	ms double precision;
+BEGIN
+	CREATE TEMPORARY TABLE IF NOT EXISTS measured
+		(contender text, round integer, ms double precision, rows bigint, place integer);
+	TRUNCATE measured;
+	COMMIT;
+	-- round 0 warms up and is not kept
+	FOR round IN 0 .. rounds LOOP
+		FOR c IN
+			SELECT s.*
+			FROM (SELECT b.*, row_number() OVER (ORDER BY b.place) AS n, count(*) OVER () AS of
+				  FROM bench.contender AS b
+				  WHERE b.subject = measure.subject) AS s
+			ORDER BY (s.n + round) % s.of
+		LOOP
+			IF c.before IS NOT NULL THEN
+				EXECUTE c.before;
+				COMMIT;
+			END IF;
+			begun := clock_timestamp();
+			EXECUTE c.statement;
+			COMMIT;
+			ms := 1000 * extract(epoch FROM clock_timestamp() - begun);
+			IF round > 0 THEN
+				INSERT INTO measured VALUES (c.contender, round, ms, c.rows, c.place);
+			END IF;
+		END LOOP;
+	END LOOP;
+	INSERT INTO bench.result (subject, contender, round, value, unit)
+	SELECT measure.subject, m.contender, m.round,
+		   (m.ms - coalesce(b.ms * m.rows / b.rows, 0)) * coalesce(1e6 / m.rows, 1),
+		   CASE WHEN m.rows IS NULL THEN 'ms' ELSE 'ns' END
+	FROM measured AS m
+		LEFT JOIN measured AS b ON b.contender = baseline AND b.round = m.round
+	WHERE m.contender IS DISTINCT FROM baseline
+	ORDER BY m.place, m.round;
+	COMMIT;
+END
+$$;
+
+-- Median, spread and ratio to the reference of each subject: scru64 itself, or
+-- the first contender where it does not take part.
+CREATE VIEW summary AS
+WITH s AS (
+	SELECT subject, contender, unit,
+		   min(place) AS place,
+		   percentile_cont(0.5) WITHIN GROUP (ORDER BY value) AS median,
+		   min(value) AS least,
+		   max(value) AS most,
+		   count(*) AS rounds
+	FROM result
+	GROUP BY subject, contender, unit
+)
+SELECT s.subject, s.contender,
+	   -- a ratio of noise to noise says nothing
+	   s.median / nullif(first_value(s.median) OVER (PARTITION BY s.subject, s.unit
+			ORDER BY s.contender <> 'scru64', s.place), 0) AS ratio,
+	   s.median, s.least, s.most, s.unit, s.rounds,
+	   min(s.place) OVER (PARTITION BY s.subject, s.unit) AS subject_place,
+	   s.place
+FROM s;

@@ -1,0 +1,60 @@
+// What the Node.js programs here share: TAP, and values that another client fetched.
+
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+
+export const ID = '0u2r85hm2pt3';
+
+// IDs in the order of the server, which has to be that of strings
+export const ORDERED = [
+  '000000000000',
+  '0000000000zz',
+  '00000000a000',
+  '0u2r85hm2pt3',
+  '9zzzzzzzzzzz',
+  'a00000000000',
+  'zzzzzzzzzzzz',
+];
+
+export function versionOf(name) {
+  return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url), 'utf8')).version;
+}
+
+let tests = 0;
+let failures = 0;
+
+export function isEqual(got, expected, name) {
+  tests++;
+  if (isDeepStrictEqual(got, expected)) {
+    console.log(`ok ${tests} - ${name}`);
+  } else {
+    failures++;
+    console.log(`not ok ${tests} - ${name}`);
+    console.log(`#        got: ${JSON.stringify(got)}`);
+    console.log(`#   expected: ${JSON.stringify(expected)}`);
+  }
+}
+
+// The SQLSTATE of a query that fails
+export async function failure(query) {
+  try {
+    await query;
+    return 'none';
+  } catch (error) {
+    return error.code ?? error.cause?.code ?? error.message;
+  }
+}
+
+// What psql prints, a string for each line
+export function psql(sql) {
+  const printed = execFileSync(process.env.PSQL, ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', sql],
+    { encoding: 'utf8' });
+  return printed === '' ? [] : printed.replace(/\n$/, '').split('\n');
+}
+
+// The plan comes last, so a program that ends early is without one.
+export function done() {
+  console.log(`1..${tests}`);
+  process.exitCode = failures > 0 ? 1 : 0;
+}

@@ -1,0 +1,139 @@
+"""SQLAlchemy, with the driver that is named: psycopg2 or, from SQLAlchemy 2 on, psycopg"""
+
+import datetime
+import sys
+import warnings
+
+from harness import ID, ORDERED, done, is_equal, psql
+
+import sqlalchemy
+from sqlalchemy import create_engine, func, inspect, select
+from sqlalchemy.orm import Session, declarative_base
+
+driver = sys.argv[1]
+if driver == "psycopg2":
+    from scru64_psycopg2 import register_scru64_arrays
+else:
+    from scru64_psycopg3 import register_scru64_arrays
+
+print(f"# SQLAlchemy {sqlalchemy.__version__}, {driver}")
+
+Base = declarative_base()
+engine = create_engine(f"postgresql+{driver}://")
+
+# [recipe: SQLAlchemy, type]
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.types import UserDefinedType
+
+class Scru64(UserDefinedType):
+    cache_ok = True
+
+    def get_col_spec(self, **kw):
+        return "scru64"
+
+ischema_names["scru64"] = Scru64  # for reflection
+# [end]
+
+# [recipe: SQLAlchemy, model]
+from sqlalchemy import Column, Text, text
+
+class Event(Base):
+    __tablename__ = "event"
+
+    id = Column(Scru64, server_default=text("scru64_generate()"), primary_key=True)
+    what = Column(Text, nullable=False)
+    related = Column(ARRAY(Scru64))
+# [end]
+
+
+def in_session(function):
+    """What a function gives in a session of its own"""
+    with Session(engine) as session:
+        result = function(session)
+        session.commit()
+        return result
+
+
+def add(session, *whats):
+    """Events, added in one go"""
+    events = [Event(what=what) for what in whats]
+    session.add_all(events)
+    session.commit()
+    return [event.id for event in events]
+
+
+Base.metadata.create_all(engine)
+is_equal(psql("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
+              " WHERE attrelid = 'event'::regclass AND attnum > 0 ORDER BY attnum"),
+         ["scru64", "text", "scru64[]"], "the table has the types")
+
+# What works with the type alone
+[first] = in_session(lambda session: add(session, "first"))
+is_equal([first], psql("SELECT id FROM event WHERE what = 'first'"), "DEFAULT gives an ID, a string")
+more = in_session(lambda session: add(session, "second", "third"))
+is_equal(more, psql("SELECT id FROM event WHERE what <> 'first' ORDER BY id"), "and two, in order")
+is_equal(in_session(lambda session: session.get(Event, first).what), "first", "get by primary key")
+is_equal(in_session(lambda session: session.query(Event).filter(Event.id == first).one().id), first,
+         "parameter in a comparison")
+is_equal(in_session(lambda session: [event.what for event in
+                                     session.query(Event).filter(Event.id > first).order_by(Event.id)]),
+         ["second", "third"], "parameter in a range")
+is_equal(in_session(lambda session: session.query(Event).filter(Event.id.in_([first, ID])).one().what), "first",
+         "IN")
+is_equal(in_session(lambda session: session.execute(
+    text("SELECT what FROM event WHERE id = :id"), {"id": first}).scalar()), "first", "parameter in text()")
+in_session(lambda session: session.add(Event(id=ID, what="given", related=[first, ID])))
+is_equal(psql("SELECT id, related FROM event WHERE what = 'given'"), [f"{ID}|{{{first},{ID}}}"],
+         "parameter in an INSERT, and an array")
+is_equal(in_session(lambda session: session.query(Event).filter(Event.related.contains([first])).one().id), ID,
+         "array operators")
+# [recipe: SQLAlchemy, = ANY]
+from sqlalchemy import any_, literal
+
+def by_ids(session, ids):
+    return session.query(Event).filter(Event.id == any_(literal(ids, ARRAY(Scru64))))
+# [end]
+is_equal(in_session(lambda session: by_ids(session, [first, ID]).count()), 2, "= ANY(parameter)")
+is_equal(in_session(lambda session: by_ids(session, []).count()), 0, "= ANY(empty parameter)")
+since = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
+is_equal(in_session(lambda session: session.query(Event).filter(Event.id >= since).count()), 3,
+         "a datetime in a comparison")
+is_equal(in_session(lambda session: session.execute(select(func.to_json(Event.id)).where(Event.id == ID)).scalar()), ID,
+         "to_json")
+is_equal(in_session(lambda session: session.execute(select(func.json_agg(Event.id))).scalar()),
+         psql("SELECT id FROM event"), "json_agg")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    is_equal([column["type"].compile(engine.dialect) for column in inspect(engine).get_columns("event")],
+             ["scru64", "TEXT", "scru64[]"], "reflection")
+
+# What needs a hint.  Without, what comes back are characters.
+is_equal(in_session(lambda session: session.get(Event, ID).related), list(f"{{{first},{ID}}}"),
+         "unregistered, an array comes as the characters of a string")
+
+# [recipe: SQLAlchemy, arrays]
+from sqlalchemy import event
+
+@event.listens_for(engine, "connect")
+def on_connect(conn, record):
+    register_scru64_arrays(conn)
+    conn.rollback()
+# [end]
+
+engine.dispose()
+is_equal(in_session(lambda session: session.get(Event, ID).related), [first, ID],
+         "registered, an array comes as a list")
+is_equal(in_session(lambda session: session.execute(
+    select(func.array_agg(Event.id, type_=ARRAY(Scru64)))).scalar()), psql("SELECT id FROM event"), "array_agg")
+
+# Order
+in_session(lambda session: session.add_all(
+    [Event(id=id, what="ordered") for id in reversed(ORDERED) if id != ID]))
+ids = in_session(lambda session: list(session.execute(select(Event.id).order_by(Event.id)).scalars()))
+is_equal(ids, psql("SELECT id FROM event ORDER BY id"), "the server's order")
+is_equal(sorted(ids), ids, "it is the order of the strings")
+is_equal([id for id in ids if id in ORDERED], ORDERED, "and the one expected")
+
+done()

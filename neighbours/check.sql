@@ -1,0 +1,13 @@
+-- check.sql
+--		What the tests beside this file use: check(what, holds) gives the line that
+--		scripts/test-neighbours counts. A file that ends with an error has failed.
+
+\set ON_ERROR_STOP on
+\set QUIET on
+SET client_min_messages = warning;
+
+CREATE FUNCTION "check"(what text, holds boolean) RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN holds THEN 'ok: ' ELSE 'not ok: ' END || what;
+
+CREATE EXTENSION scru64;

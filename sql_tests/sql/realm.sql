@@ -1,0 +1,309 @@
+--
+-- A realm: lease, renew, release, split, in a database of its own.
+--
+\set original :DBNAME
+\set SHOW_CONTEXT never
+SET client_min_messages = warning;
+DROP DATABASE IF EXISTS scru64_regression_realm;
+RESET client_min_messages;
+CREATE DATABASE scru64_regression_realm TEMPLATE template0;
+\c scru64_regression_realm
+SET lc_messages = 'C';
+SET TimeZone = 'UTC';
+SET DateStyle = 'ISO, YMD';
+SET client_min_messages = warning;
+CREATE EXTENSION scru64_realm CASCADE;
+RESET client_min_messages;
+
+SELECT extrelocatable, obj_description(oid, 'pg_extension') <> '' AS has_comment
+FROM pg_extension WHERE extname = 'scru64_realm';
+
+-- The realm's clock, to be moved
+CREATE TABLE test_clock (now timestamptz);
+INSERT INTO test_clock VALUES ('2026-12-01 12:00:00+00');
+CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+	RETURN (SELECT now FROM test_clock);
+
+--
+-- Hot nodes and cold nodes: 8 with 4 bits and 128 with 8 bits fill the realm, in
+-- whatever order they come. (The specification has 0x0/4 to 0x7/4 and 0x80/8 to
+-- 0xff/8.)
+--
+BEGIN;
+SELECT node_spec, expires_at FROM scru64_realm.lease(8, 'cold');
+SELECT node_spec, expires_at FROM scru64_realm.lease(4, 'hot');
+SELECT node_spec FROM scru64_realm.lease(8, 'cold');
+SELECT node_spec FROM scru64_realm.lease(4, 'hot');
+SELECT count(*) FROM generate_series(3, 128) AS n, scru64_realm.lease(8, 'cold ' || n);
+SELECT count(*) FROM generate_series(3, 8) AS n, scru64_realm.lease(4, 'hot ' || n);
+SELECT count(*), count(*) FILTER (WHERE available > 0) FROM scru64_realm.capacity;
+SAVEPOINT full_realm;
+SELECT scru64_realm.lease(23, 'one more');
+\echo :SQLSTATE
+ROLLBACK TO full_realm;
+SELECT scru64_realm.lease(8, 'one more', within => '3/4');
+ROLLBACK;
+
+-- Short node_ids stay available: the smallest free block is taken.
+BEGIN;
+SELECT node_spec FROM scru64_realm.lease(6, 'a', node_id => 1);
+SELECT node_spec FROM scru64_realm.lease(8, 'b');
+SELECT node_spec FROM scru64_realm.lease(5, 'c');
+SELECT node_spec FROM scru64_realm.lease(10, 'd');
+SELECT node_spec FROM scru64_realm.lease(1, 'e');
+SELECT * FROM scru64_realm.capacity WHERE node_id_size <= 8;
+ROLLBACK;
+
+--
+-- A block of its own for a site
+--
+BEGIN;
+SELECT node_spec FROM scru64_realm.lease(8, 'site', within => '3/4');
+SELECT node_spec FROM scru64_realm.lease(8, 'site', within => '0x3/4');
+SELECT node_spec FROM scru64_realm.lease(4, 'site', within => '15/4');
+SELECT node_spec FROM scru64_realm.lease(8, 'site', within => scru64_from_parts(now(), 5 << 20) || '/4');
+SELECT node_spec FROM scru64_realm.lease(8, 'site', node_id => 255 - 16, within => '0xe/4');
+SELECT node, holder FROM scru64_realm.leases;
+ROLLBACK;
+
+--
+-- The life of a lease
+--
+SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'app 1', ttl => '1 hour') \gset
+SELECT * FROM scru64_realm.leases;
+SELECT scru64_realm.renew(:'lease_id', '2 hours');
+UPDATE test_clock SET now = now + '1 hour';
+SELECT scru64_realm.renew(:'lease_id');
+SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-01 13:00:00+00', 77));
+SELECT * FROM scru64_realm.leases;
+SELECT scru64_realm.release(:'lease_id', scru64_from_parts('2026-12-01 13:00:10+00', 88));
+SELECT * FROM scru64_realm.leases;
+-- its end is its end (the DETAIL has its lease_id)
+\set VERBOSITY terse
+SELECT scru64_realm.renew(:'lease_id') IS NULL;
+\echo :SQLSTATE
+SELECT scru64_realm.release(:'lease_id');
+\echo :SQLSTATE
+SELECT scru64_realm.split(:'lease_id', 9);
+\echo :SQLSTATE
+\set VERBOSITY default
+-- not before the guard time is over
+SELECT scru64_realm.lease(8, 'app 2', node_id => 0);
+\echo :SQLSTATE
+UPDATE test_clock SET now = now + '29.999999 s';
+SELECT scru64_realm.lease(9, 'app 2', node_id => 0);
+UPDATE test_clock SET now = now + '0.000001 s';
+-- and then after its last ID
+SELECT scru64_from_parts('2026-12-01 13:00:10+00', 88) || '/8' AS expected;
+SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'app 2', '1 hour', node_id => 0) \gset
+\echo :node_spec
+-- The next holder tells nothing and lets it expire: after the guard time, then.
+UPDATE test_clock SET now = now + '1 hour';
+\set VERBOSITY terse
+SELECT scru64_realm.renew(:'lease_id');
+\echo :SQLSTATE
+\set VERBOSITY default
+UPDATE test_clock SET now = now + '30 s';
+BEGIN;
+SELECT node_spec FROM scru64_realm.lease(8, 'app 3', '1 hour');
+ROLLBACK;
+-- A node that had another range continues in a later tick.
+BEGIN;
+SELECT node_spec, scru64_timestamp(split_part(node_spec, '/', 1)::scru64), scru64_node_ctr(split_part(node_spec, '/', 1)::scru64)
+FROM scru64_realm.lease(9, 'app 3', '1 hour', node_id => 0);
+ROLLBACK;
+BEGIN;
+SELECT node_spec, scru64_timestamp(split_part(node_spec, '/', 1)::scru64), scru64_node_ctr(split_part(node_spec, '/', 1)::scru64)
+FROM scru64_realm.lease(7, 'app 3', '1 hour', node_id => 0);
+ROLLBACK;
+-- A day later the plain form will do.
+UPDATE test_clock SET now = now + '1 day';
+BEGIN;
+SELECT node_spec FROM scru64_realm.lease(8, 'app 3', '1 hour');
+ROLLBACK;
+
+--
+-- A standing assignment
+--
+SELECT lease_id, node_spec, expires_at FROM scru64_realm.lease(8, 'db 1', ttl => '1000 years', node_id => 42) \gset
+\echo :node_spec :expires_at
+SELECT scru64_realm.lease(12, 'db 2', node_id => 672);
+SELECT scru64_realm.renew(:'lease_id', '1 day');
+SELECT scru64_realm.renew(:'lease_id', '100000 years');
+-- interval has an infinity from PostgreSQL 17 on.
+DO $$
+DECLARE
+	lease_id uuid;
+	expires_at timestamptz[];
+BEGIN
+	EXECUTE $query$
+		SELECT lease_id, ARRAY[expires_at, scru64_realm.renew(lease_id, 'infinity')]
+		FROM scru64_realm.lease(8, 'forever', 'infinity')
+	$query$ INTO lease_id, expires_at;
+	RAISE INFO '%', expires_at;
+	PERFORM scru64_realm.release(lease_id);
+	EXECUTE $query$ SELECT scru64_realm.lease(8, 'never', '-infinity') $query$;
+EXCEPTION
+	WHEN invalid_datetime_format THEN
+		RAISE INFO '%', CASE WHEN current_setting('server_version_num')::integer < 170000 THEN '{infinity,infinity}' ELSE SQLERRM END;
+	WHEN invalid_parameter_value THEN
+		IF SQLERRM NOT LIKE 'invalid ttl: %' THEN
+			RAISE;
+		END IF;
+END
+$$;
+SELECT scru64_realm.release(:'lease_id');
+
+--
+-- Split
+--
+BEGIN;
+SELECT lease_id FROM scru64_realm.lease(4, 'service', '1 hour', node_id => 9) \gset
+SELECT node_spec, expires_at, lease_id <> :'lease_id' AS new FROM scru64_realm.split(:'lease_id', 6);
+SELECT node, holder, expires_at FROM scru64_realm.leases;
+SELECT count(*), count(DISTINCT parent) FROM scru64_realm.ledger WHERE parent = :'lease_id';
+SAVEPOINT split;
+\set VERBOSITY terse
+SELECT scru64_realm.renew(:'lease_id');
+\echo :SQLSTATE
+\set VERBOSITY default
+ROLLBACK TO split;
+-- After a last ID, in a later tick
+SELECT lease_id FROM scru64_realm.ledger WHERE node_id = 37 AND node_id_size = 6 \gset
+SELECT node_spec, scru64_node_ctr(split_part(node_spec, '/', 1)::scru64) >> 17 AS node_id
+FROM scru64_realm.split(:'lease_id', 7, scru64_from_parts(scru64_realm.clock() + '1 s', 37 << 18));
+ROLLBACK;
+BEGIN;
+SELECT lease_id FROM scru64_realm.lease(4, 'service') \gset
+SELECT count(*), min(node_spec) FROM scru64_realm.split(:'lease_id', 16);
+ROLLBACK;
+SELECT lease_id FROM scru64_realm.lease(4, 'service') \gset
+SELECT scru64_realm.split(:'lease_id', 17);
+\echo :SQLSTATE
+SELECT scru64_realm.split(:'lease_id', 4);
+SELECT scru64_realm.split(:'lease_id', 3);
+SELECT scru64_realm.split(:'lease_id', 24);
+SELECT scru64_realm.split(:'lease_id', NULL);
+SELECT scru64_realm.split(NULL, 8);
+SELECT node FROM scru64_realm.leases;
+
+--
+-- What cannot be
+--
+SELECT scru64_realm.lease(0, 'x');
+\echo :SQLSTATE
+SELECT scru64_realm.lease(24, 'x');
+SELECT scru64_realm.lease(-1, 'x');
+SELECT scru64_realm.lease(2147483647, 'x');
+SELECT scru64_realm.lease(NULL, 'x');
+SELECT scru64_realm.lease(8, NULL);
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, '');
+SELECT scru64_realm.lease(8, repeat('x', 201));
+SELECT scru64_realm.lease(8, 'x', NULL);
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, 'x', '0');
+SELECT scru64_realm.lease(8, 'x', '-1 s');
+SELECT scru64_realm.lease(8, 'x', '1 mon -35 days');
+SELECT scru64_realm.lease(8, 'x', '1 year -365 days');
+SELECT scru64_realm.lease(8, 'x', node_id => 256);
+SELECT scru64_realm.lease(8, 'x', node_id => -1);
+SELECT scru64_realm.lease(8, 'x', node_id => 48, within => '4/4');
+SELECT scru64_realm.lease(3, 'x', within => '4/4');
+DO $$
+DECLARE
+	spec text;
+BEGIN
+	FOREACH spec IN ARRAY ARRAY['', '/', '4', '4/', '/4', '16/4', '4/24', '4/0', '-1/4', '+1/4', ' 1/4', '1/4 ', '1/4/', '0x/4', '0x1g/8',
+		'000000001/4', '0x0000001/4', '1/0004', '0u2r85hm2p/4', '0u2r85hm2pt3/24', '0u2r85hm2p-3/4', E'1/4\n', '1/4'';--']
+	LOOP
+		BEGIN
+			PERFORM scru64_realm.lease(23, 'x', within => spec);
+			RAISE WARNING 'taken: %', spec;
+		EXCEPTION WHEN invalid_parameter_value THEN
+			RAISE INFO '%', SQLERRM;
+		END;
+	END LOOP;
+END
+$$;
+SELECT scru64_realm.renew(NULL);
+\echo :SQLSTATE
+SELECT scru64_realm.renew('00000000-0000-0000-0000-000000000000');
+\echo :SQLSTATE
+SELECT scru64_realm.release(NULL);
+SELECT scru64_realm.release('00000000-0000-0000-0000-000000000000');
+SELECT scru64_realm.renew(:'lease_id', NULL);
+SELECT scru64_realm.renew(:'lease_id', '0');
+-- last IDs that are not
+SELECT node_id, node_id_size FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+UPDATE test_clock SET now = '2026-12-03 00:00:00+00';
+SELECT lease_id FROM scru64_realm.lease(8, 'app 4', node_id => 200) \gset
+SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:00+00', (201 << 16)));
+\echo :SQLSTATE
+SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:00+00', (200 << 16) - 1));
+SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:31+00', (200 << 16)));
+SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:30+00', (200 << 16)));
+SELECT scru64_realm.release(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:29+00', (200 << 16)));
+SELECT scru64_realm.release(:'lease_id', last_id => (200 << 16)::bigint::scru64);
+SELECT node, expires_at FROM scru64_realm.leases WHERE holder = 'app 4';
+
+--
+-- A clock that goes back
+--
+UPDATE test_clock SET now = '2026-12-02 00:00:00+00';
+SELECT scru64_realm.lease(8, 'app 5', node_id => 200);
+SELECT scru64_realm.renew(:'lease_id', '1 hour');
+SELECT scru64_realm.release(:'lease_id');
+SELECT granted_at, expires_at, released_at, occupied_until FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+UPDATE test_clock SET now = '2026-12-03 00:00:29+00';
+SELECT scru64_realm.lease(8, 'app 5', node_id => 200);
+UPDATE test_clock SET now = '2026-12-03 00:00:30+00';
+SELECT count(*) FROM scru64_realm.lease(8, 'app 5', '1 hour', node_id => 200);
+
+--
+-- The guard time
+--
+SELECT scru64_realm.set_guard('2 minutes');
+SELECT lease_id FROM scru64_realm.lease(8, 'app 6', '1 hour', node_id => 201) \gset
+SELECT occupied_until - expires_at AS guard FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+SELECT scru64_realm.set_guard('1 mon -29 days -23:59:00');
+SELECT scru64_realm.renew(:'lease_id', '1 hour');
+SELECT occupied_until - expires_at AS guard FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+SELECT scru64_realm.set_guard('0');
+\echo :SQLSTATE
+SELECT scru64_realm.set_guard(NULL);
+SELECT scru64_realm.set_guard('1 day 1 s');
+SELECT count(*) FROM scru64_realm.settings;
+
+--
+-- Pruning
+--
+UPDATE test_clock SET now = '2027-01-01 00:00:00+00';
+SELECT lease_id FROM scru64_realm.lease(8, 'told', '1 hour', node_id => 100) \gset
+SELECT scru64_realm.release(:'lease_id', scru64_from_parts(scru64_realm.clock(), 100 << 16));
+SELECT lease_id FROM scru64_realm.lease(8, 'told nothing', '1 hour', node_id => 101) \gset
+SELECT scru64_realm.release(:'lease_id');
+SELECT count(*) FROM scru64_realm.lease(8, 'active', '1000 years', node_id => 102);
+SELECT count(*) > 5 AS pruned FROM scru64_realm.prune('7 days') AS n, generate_series(1, n);
+SELECT holder FROM scru64_realm.ledger ORDER BY holder;
+SELECT scru64_realm.prune('0');
+UPDATE test_clock SET now = now + '1 hour';
+SELECT scru64_realm.prune('0');
+SELECT holder FROM scru64_realm.ledger ORDER BY holder;
+SELECT node_spec LIKE '____________/8' AS continues FROM scru64_realm.lease(8, 'next', '1 hour', node_id => 100);
+UPDATE test_clock SET now = now + '100 days';
+SELECT scru64_realm.prune('1000 years');
+SELECT scru64_realm.prune('90 days');
+SELECT holder FROM scru64_realm.ledger ORDER BY holder;
+SELECT scru64_realm.prune('-1 s');
+\echo :SQLSTATE
+SELECT scru64_realm.prune(NULL);
+
+--
+-- Nobody gets around the constraint, not even the owner.
+--
+INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until)
+VALUES (3264, 13, 'owner', '2030-01-01 00:00:00+00', '2030-01-02 00:00:00+00', '2030-01-02 00:00:30+00');
+\echo :SQLSTATE
+\c :original
+DROP DATABASE scru64_regression_realm;

@@ -1,0 +1,205 @@
+--
+-- Who may do what in a realm, and what those who may not try: in a database whose
+-- owner is no superuser.
+--
+\set original :DBNAME
+\set SHOW_CONTEXT never
+SET client_min_messages = warning;
+DROP DATABASE IF EXISTS scru64_regression_realm;
+DROP ROLE IF EXISTS regress_realm_owner, regress_realm_app, regress_realm_other, regress_realm_monitor;
+RESET client_min_messages;
+CREATE DATABASE scru64_regression_realm TEMPLATE template0;
+CREATE ROLE regress_realm_owner;
+CREATE ROLE regress_realm_app;
+CREATE ROLE regress_realm_other;
+CREATE ROLE regress_realm_monitor IN ROLE pg_monitor;
+ALTER DATABASE scru64_regression_realm OWNER TO regress_realm_owner;
+\c scru64_regression_realm
+SET lc_messages = 'C';
+SET client_min_messages = warning;
+
+-- A schema of that name may have anything in it.
+GRANT CREATE ON DATABASE scru64_regression_realm TO regress_realm_other;
+SET SESSION AUTHORIZATION regress_realm_other;
+CREATE SCHEMA scru64_realm;
+RESET SESSION AUTHORIZATION;
+CREATE SCHEMA hidden;
+GRANT USAGE ON SCHEMA hidden TO regress_realm_app;
+CREATE EXTENSION scru64 SCHEMA hidden;
+CREATE EXTENSION scru64_realm;
+\echo :SQLSTATE
+DROP SCHEMA scru64_realm;
+
+-- Default privileges of who installs it give nothing away.
+SET SESSION AUTHORIZATION regress_realm_owner;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO regress_realm_other, PUBLIC;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO regress_realm_other;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO regress_realm_other WITH GRANT OPTION;
+RESET SESSION AUTHORIZATION;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO regress_realm_other, PUBLIC;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO regress_realm_other;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO regress_realm_other WITH GRANT OPTION;
+CREATE EXTENSION scru64_realm;
+SELECT objid::regclass AS granted FROM pg_depend AS d JOIN pg_class AS c ON c.oid = objid, aclexplode(relacl) AS a
+WHERE classid = 'pg_class'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64_realm')
+	AND grantee NOT IN (relowner, 'pg_monitor'::regrole);
+DROP EXTENSION scru64_realm;
+SELECT count(*) FROM pg_namespace WHERE nspname = 'scru64_realm';
+
+SET SESSION AUTHORIZATION regress_realm_owner;
+CREATE EXTENSION scru64_realm;
+-- All of it belongs to the owner, and nobody else may do anything.
+SELECT c.oid::regclass AS object, relowner::regrole AS owner, a.grantee::regrole, array_agg(privilege_type) AS privileges
+FROM pg_class AS c LEFT JOIN LATERAL aclexplode(relacl) AS a ON a.grantee <> relowner
+WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v')
+GROUP BY 1, 2, 3 ORDER BY c.oid::regclass::text COLLATE "C";
+SELECT proname, proowner::regrole AS owner, prosecdef AS definer, provolatile AS volatility, proparallel AS parallel,
+	   proisstrict AS strict, proconfig IS NOT NULL AS configured, a.grantee::regrole
+FROM pg_proc AS p LEFT JOIN LATERAL aclexplode(proacl) AS a ON a.grantee <> proowner
+WHERE pronamespace = 'scru64_realm'::regnamespace
+ORDER BY proname COLLATE "C";
+SELECT nspowner::regrole AS owner, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
+FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'scru64_realm' AND grantee <> nspowner;
+-- Every definer has a search_path of its own.
+SELECT proname FROM pg_proc
+WHERE pronamespace = 'scru64_realm'::regnamespace AND prosecdef
+	AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false);
+-- Every object, and every column of a table or view, has a comment.
+SELECT pg_describe_object(classid, objid, objsubid) AS object
+FROM pg_depend
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64_realm')
+	AND deptype = 'e' AND classid <> 'pg_type'::regclass
+	AND coalesce(obj_description(objid, classid::regclass::text::name), '') = '';
+SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped
+	AND coalesce(col_description(attrelid, attnum), '') = '';
+
+-- Who is not granted anything
+SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'owner', '1 hour') \gset
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT scru64_realm.lease(8, 'app');
+SELECT scru64_realm.renew(:'lease_id');
+SELECT scru64_realm.release(:'lease_id');
+SELECT scru64_realm.split(:'lease_id', 9);
+SELECT * FROM scru64_realm.leases;
+SELECT * FROM scru64_realm.capacity;
+
+-- EXECUTE alone: leases, and no look at those of others
+SET SESSION AUTHORIZATION regress_realm_owner;
+GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO regress_realm_app;
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT lease_id AS my_lease_id, node_spec FROM scru64_realm.lease(8, 'app', '1 hour') \gset
+\echo :node_spec
+SELECT count(*) FROM scru64_realm.renew(:'my_lease_id', '2 hours');
+SELECT * FROM scru64_realm.ledger;
+SELECT lease_id FROM scru64_realm.leases;
+SELECT * FROM scru64_realm.settings;
+INSERT INTO scru64_realm.settings VALUES (true, '1 s');
+UPDATE scru64_realm.ledger SET expires_at = 'infinity';
+DELETE FROM scru64_realm.ledger;
+BEGIN;
+LOCK TABLE scru64_realm.allocator IN ACCESS SHARE MODE;
+ROLLBACK;
+SELECT scru64_realm.set_guard('1 s');
+SELECT scru64_realm.prune('0');
+SELECT scru64_realm.clock();
+SELECT scru64_realm.held(:'my_lease_id', NULL);
+SELECT scru64_realm.guard();
+CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql RETURN now();
+CREATE FUNCTION scru64_realm.lease(integer, text) RETURNS text LANGUAGE sql RETURN 'mine';
+ALTER TABLE scru64_realm.ledger DISABLE TRIGGER ALL;
+-- a lease_id that is guessed
+SELECT scru64_realm.renew('12345678-1234-4234-8234-123456789abc');
+\echo :SQLSTATE
+SELECT scru64_realm.release('12345678-1234-4234-8234-123456789abc');
+SELECT scru64_realm.split('12345678-1234-4234-8234-123456789abc', 9);
+
+-- Names of the caller's own, wherever they are looked for
+SET SESSION AUTHORIZATION regress_realm_owner;
+CREATE SCHEMA trap;
+GRANT ALL ON SCHEMA trap TO regress_realm_app;
+SET SESSION AUTHORIZATION regress_realm_app;
+CREATE FUNCTION trap.spring() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE WARNING 'trap: runs as %', current_user;
+END
+$$;
+CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM trap.spring();
+	RETURN 'epoch';
+END
+$$;
+CREATE FUNCTION trap.greatest(timestamptz, timestamptz) RETURNS timestamptz LANGUAGE sql AS 'SELECT trap.clock_timestamp()';
+CREATE FUNCTION trap.upper(int4range) RETURNS integer LANGUAGE sql AS 'SELECT 0 FROM trap.spring()';
+CREATE FUNCTION trap.lower(int4range) RETURNS integer LANGUAGE sql AS 'SELECT 0 FROM trap.spring()';
+CREATE FUNCTION trap.plus(timestamptz, interval) RETURNS timestamptz LANGUAGE sql AS 'SELECT trap.clock_timestamp()';
+CREATE FUNCTION trap.overlaps(int4range, int4range) RETURNS boolean LANGUAGE sql AS 'SELECT false FROM trap.spring()';
+CREATE FUNCTION trap.equals(uuid, uuid) RETURNS boolean LANGUAGE sql AS 'SELECT true FROM trap.spring()';
+CREATE OPERATOR trap.+ (LEFTARG = timestamptz, RIGHTARG = interval, FUNCTION = trap.plus);
+CREATE OPERATOR trap.&& (LEFTARG = int4range, RIGHTARG = int4range, FUNCTION = trap.overlaps);
+CREATE OPERATOR trap.= (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = trap.equals);
+CREATE TYPE trap.uuid AS (a integer);
+CREATE DOMAIN trap.int4range AS text;
+SET search_path = trap, pg_temp, pg_catalog;
+SET check_function_bodies = off;
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+SET transform_null_equals = on;
+SET TimeZone = 'America/New_York';
+SET DateStyle = 'SQL, DMY';
+SET IntervalStyle = 'sql_standard';
+SET plpgsql.extra_errors = 'all';
+CREATE TEMP TABLE ledger (lease_id pg_catalog.uuid);
+CREATE TEMP TABLE settings (guard interval);
+\c -
+SET lc_messages = 'C';
+SET SESSION AUTHORIZATION regress_realm_app;
+SET search_path = trap, pg_temp, pg_catalog;
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+SET transform_null_equals = on;
+SET TimeZone = 'America/New_York';
+SET DateStyle = 'SQL, DMY';
+SET plpgsql.extra_errors = 'all';
+CREATE TEMP TABLE ledger (lease_id pg_catalog.uuid);
+SELECT lease_id AS trapped, node_spec FROM scru64_realm.lease(8, 'app', '1 hour', within => '3/4') \gset
+\echo :node_spec
+SELECT count(*) FROM scru64_realm.renew(:'trapped', '1 day', hidden.scru64_from_parts(pg_catalog.now(), 48 << 16));
+SELECT node_spec LIKE '%/9' AS split FROM scru64_realm.split(:'trapped', 9);
+SELECT scru64_realm.release(:'my_lease_id');
+\set VERBOSITY terse
+SELECT scru64_realm.lease(8, 'app', node_id => 48);
+\echo :SQLSTATE
+\set VERBOSITY default
+RESET ALL;
+RESET SESSION AUTHORIZATION;
+
+-- Who monitors sees who has what, and no more.
+SET SESSION AUTHORIZATION regress_realm_monitor;
+SELECT node, holder FROM scru64_realm.leases;
+SELECT * FROM scru64_realm.capacity WHERE node_id_size = 4;
+SELECT lease_id FROM scru64_realm.ledger;
+SELECT scru64_realm.lease(8, 'monitor');
+RESET SESSION AUTHORIZATION;
+
+-- scru64 is moved to another schema.
+CREATE SCHEMA other;
+GRANT USAGE ON SCHEMA other TO regress_realm_app;
+ALTER EXTENSION scru64 SET SCHEMA other;
+\c -
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'moved', '1 hour', node_id => 99, within => '0u2r85hm2pt3/1') \gset
+SELECT count(*) FROM scru64_realm.renew(:'lease_id', last_id => other.scru64_from_parts(now(), 99 << 16));
+SELECT count(*), min(node_spec) LIKE '____________/10' AS continue FROM scru64_realm.split(:'lease_id', 10);
+RESET SESSION AUTHORIZATION;
+
+-- It takes scru64, and goes with it; nothing is left.
+DROP EXTENSION scru64;
+ALTER EXTENSION scru64_realm SET SCHEMA public;
+DROP EXTENSION scru64 CASCADE;
+SELECT count(*) FROM pg_namespace WHERE nspname = 'scru64_realm';
+
+\c :original
+DROP DATABASE scru64_regression_realm;
+DROP ROLE regress_realm_owner, regress_realm_app, regress_realm_other, regress_realm_monitor;

@@ -1,0 +1,442 @@
+# 20,000 random requests to a realm, while its clock moves on, stands still, leaps
+# and goes back. What came out is read by a model in this file that shares nothing
+# with the extension: it looks for free blocks by trying them all.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use List::Util qw(max);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Test;
+use Test::More;
+
+my $requests = 20_000;
+my $seed = int(rand(1_000_000));
+note "seed: $seed";
+
+my $node = new_node('main');
+$node->start;
+$node->safe_psql(
+	'postgres', q(
+CREATE EXTENSION scru64_realm CASCADE;
+
+-- the realm's clock, in microseconds, is what this session says
+CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+	RETURN to_timestamp(current_setting('test.us')::bigint / 1000000)
+		+ current_setting('test.us')::bigint % 1000000 * interval '1 us';
+CREATE FUNCTION us_of(timestamptz) RETURNS text LANGUAGE sql STABLE
+	RETURN CASE WHEN isfinite($1) THEN (extract(epoch FROM $1) * 1000000)::bigint::text ELSE 'infinity' END;
+
+CREATE TABLE log (n bigserial, line text);
+-- leases that were given, for requests to come
+CREATE TABLE given (n serial PRIMARY KEY, lease_id uuid, node_id integer, size integer);
+
+CREATE FUNCTION pick(low integer, high integer) RETURNS integer LANGUAGE sql VOLATILE
+	RETURN low + floor(random() * (high - low + 1))::integer;
+
+-- what a holder could tell as its last ID
+CREATE FUNCTION some_id(node_id integer, size integer) RETURNS scru64 LANGUAGE sql VOLATILE
+	RETURN scru64_from_parts(
+		scru64_realm.clock() + pick(-40, 35) * interval '1 s',
+		CASE WHEN random() < 0.9
+			THEN (node_id << (24 - size)) + pick(0, (1 << (24 - size)) - 1)
+			ELSE pick(0, 16777215) END);
+
+CREATE FUNCTION request(count integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	what float8;
+	args text;
+	answer text;
+	seconds integer;
+	ttl interval;
+	size integer;
+	node_id integer;
+	within text;
+	within_size integer;
+	last_id scru64;
+	number integer;
+	target given;
+BEGIN
+	FOR i IN 1 .. count LOOP
+		what := random();
+		PERFORM set_config('test.us', (current_setting('test.us')::bigint + CASE
+			WHEN what < 0.02 THEN pick(-60000000, 0)
+			WHEN what < 0.04 THEN pick(0, 600000000)
+			WHEN what < 0.2 THEN 0
+			ELSE pick(0, 2000000) END)::text, false);
+		what := random();
+		size := pick(1, 23);
+		seconds := pick(-2, 300);
+		IF pick(1, 200) = 1 THEN
+			seconds := 0;
+			ttl := '1000 years';
+		ELSE
+			ttl := seconds * interval '1 s';
+		END IF;
+		number := (SELECT max(n) FROM given);
+		number := pick(greatest(1, number - 200), number);
+		SELECT * INTO target FROM given WHERE n = number;
+		IF target.n IS NULL THEN
+			what := 0;
+		END IF;
+		last_id := CASE WHEN random() < 0.7 THEN some_id(target.node_id, target.size) END;
+		answer := '';
+
+		IF what < 0.55 THEN
+			within_size := CASE WHEN random() < 0.2 THEN pick(1, least(size, 8)) END;
+			within := pick(0, (1 << within_size) - 1) || '/' || within_size;
+			node_id := CASE WHEN random() < 0.1 THEN pick(0, (1 << size) - 1) END;
+			args := format('lease %s %s %s %s', size, ttl, coalesce(node_id, -1), coalesce(within, '-'));
+			BEGIN
+				SELECT format('%s,%s,%s', l.lease_id, l.node_spec, us_of(l.expires_at)) INTO answer
+				FROM scru64_realm.lease(size, 'holder ' || i, ttl, node_id, within) AS l;
+				INSERT INTO given (lease_id, node_id, size)
+				SELECT l.lease_id, l.node_id, l.node_id_size FROM scru64_realm.ledger AS l
+				WHERE l.lease_id = split_part(answer, ',', 1)::uuid;
+			EXCEPTION WHEN OTHERS THEN
+				answer := SQLSTATE;
+			END;
+		ELSIF what < 0.75 THEN
+			args := format('renew %s %s %s', target.lease_id, ttl, coalesce(last_id::bigint, -1));
+			BEGIN
+				answer := 'until,' || us_of(scru64_realm.renew(target.lease_id, ttl, last_id));
+			EXCEPTION WHEN OTHERS THEN
+				answer := SQLSTATE;
+			END;
+		ELSIF what < 0.9 THEN
+			args := format('release %s %s', target.lease_id, coalesce(last_id::bigint, -1));
+			BEGIN
+				PERFORM scru64_realm.release(target.lease_id, last_id);
+				answer := 'done';
+			EXCEPTION WHEN OTHERS THEN
+				answer := SQLSTATE;
+			END;
+		ELSE
+			size := least(23, target.size + pick(0, 4));
+			args := format('split %s %s %s', target.lease_id, size, coalesce(last_id::bigint, -1));
+			BEGIN
+				SELECT string_agg(format('%s,%s,%s', s.lease_id, s.node_spec, us_of(s.expires_at)), ' ')
+				INTO answer
+				FROM scru64_realm.split(target.lease_id, size, last_id) AS s;
+				INSERT INTO given (lease_id, node_id, size)
+				SELECT l.lease_id, l.node_id, l.node_id_size FROM scru64_realm.ledger AS l
+				WHERE l.parent = target.lease_id;
+			EXCEPTION WHEN OTHERS THEN
+				answer := SQLSTATE;
+			END;
+		END IF;
+		args := replace(replace(args, '1000 years', 'infinity'), ttl::text, seconds::text);
+		INSERT INTO log (line) VALUES (current_setting('test.us') || ' ' || args || ' = ' || answer);
+	END LOOP;
+END
+$$;
+));
+
+$node->safe_psql('postgres',
+	"SELECT setseed($seed / 1000000.0);\nSET test.us = 1800000000000000;\n"
+	  . "SELECT request(100);\n" x ($requests / 100));
+
+# The same question, asked inside the database
+is( $node->safe_psql(
+		'postgres', q(
+CREATE TABLE had AS
+	SELECT lease_id, int4range(node_id << (24 - node_id_size), (node_id + 1) << (24 - node_id_size)) AS what,
+		   tstzrange(granted_at, coalesce(released_at, expires_at)) AS at
+	FROM scru64_realm.ledger;
+CREATE INDEX ON had USING gist (at);
+ANALYZE had;
+SELECT count(*) > 5000,
+	   count(*) FILTER (WHERE EXISTS (SELECT FROM had AS b
+									  WHERE a.at && b.at AND a.what && b.what AND a.lease_id <> b.lease_id))
+FROM had AS a;
+)),
+	't|0',
+	'no two leases of one range at the same time, by the ledger');
+
+my @log = split(/\n/, $node->safe_psql('postgres', 'SELECT line FROM log ORDER BY n'));
+my $final = $node->safe_psql(
+	'postgres', q(
+SELECT lease_id, node_id, node_id_size, us_of(granted_at), us_of(coalesce(released_at, expires_at)),
+	us_of(occupied_until), coalesce(last_id::bigint, -1)
+FROM scru64_realm.ledger ORDER BY lease_id));
+$node->stop;
+
+#
+# The model
+#
+
+my $guard = 30_000_000;
+my $day = 86_400_000_000;
+my $never = 9e18;
+my %lease;		# by lease_id
+my @recent;		# those that may occupy their range still
+my %of_node;	# leases of a node, by size and node_id
+my %below;		# leases of a node and of all nodes in it
+my %answers;	# how often each kind of answer was given
+my @wrong;
+my $read = 0;
+
+sub range_of
+{
+	my ($node_id, $size) = @_;
+
+	return ($node_id * 2**(24 - $size), ($node_id + 1) * 2**(24 - $size));
+}
+
+# The smallest free block of at least this size, then the first, among all blocks
+# that are free and not part of a larger one; or nothing. What is found, and its
+# size, is in @{$best}.
+sub best_fit
+{
+	my ($best, $lo, $hi, $size, @taken) = @_;
+	my $half = ($lo + $hi) / 2;
+
+	# none can be better
+	return if @{$best} && $best->[0] == $size;
+	if (!@taken)
+	{
+		@{$best} = ($hi - $lo, $lo) if !@{$best} || $hi - $lo < $best->[0];
+		return;
+	}
+	return if $hi - $lo <= $size || grep { $_->{lo} <= $lo && $_->{hi} >= $hi } @taken;
+	best_fit($best, $lo, $half, $size, grep { $_->{lo} < $half } @taken);
+	best_fit($best, $half, $hi, $size, grep { $_->{hi} > $half } @taken);
+	return;
+}
+
+# All leases that have had a part of a node.
+sub overlapping
+{
+	my ($lo, $size) = @_;
+	my $key = sub { return "$_[0]/" . ($lo >> (24 - $_[0])) };
+
+	return (map({ @{ $of_node{ $key->($_) } || [] } } 1 .. $size - 1), @{ $below{ $key->($size) } || [] });
+}
+
+# The spec that a new lease has to have.
+sub spec_of
+{
+	my ($at, $lo, $size) = @_;
+	my $hi = $lo + 2**(24 - $size);
+	my @before = grep { $_->{until} > $at - $day && $_->{until} > $_->{granted} } overlapping($lo, $size);
+	# not max(): an ID is too long for a floating point number
+	my ($last) = sort { $b <=> $a } map {
+		$_->{final} && $_->{size} == $size
+		  ? $_->{last}
+		  : (max($_->{last} >> 24, $_->{final} ? 0 : tick_of($_->{until})) << 24) + $hi - 1
+	} map { { %{$_}, last => max($_->{last}, 0) } } @before;
+
+	return ($lo / 2**(24 - $size) . "/$size", -1) if !@before;
+	return text_of($last, $size);
+}
+
+sub tick_of
+{
+	my ($us) = @_;
+
+	use integer;
+	return $us / 256_000;
+}
+
+# The spec that continues after an ID, and the ID.
+sub text_of
+{
+	my ($id, $size) = @_;
+	my ($rest, $text) = ($id, '');
+
+	foreach my $digit (1 .. 12)
+	{
+		use integer;
+		$text = ('0' .. '9', 'a' .. 'z')[ $rest % 36 ] . $text;
+		$rest /= 36;
+	}
+	return ("$text/$size", $id);
+}
+
+sub grant
+{
+	my ($id, $at, $lo, $size, $expires, $last) = @_;
+	my $new = {
+		lo => $lo, hi => $lo + 2**(24 - $size), size => $size, granted => $at,
+		expires => $expires, until => $expires + $guard, last => $last, ended => undef, final => 0
+	};
+
+	push @wrong, "lease $id was given before" if exists $lease{$id};
+	$lease{$id} = $new;
+	push @recent, $new;
+	push @{ $of_node{ "$size/" . ($lo >> (24 - $size)) } }, $new;
+	push @{ $below{ "$_/" . ($lo >> (24 - $_)) } }, $new foreach (1 .. $size);
+	return;
+}
+
+# What the last ID that a holder tells does to a request: an error, or what is
+# known then.
+sub check_last
+{
+	my ($at, $held, $last) = @_;
+	my $ctr = $last & 0xffffff;
+
+	return (undef, $held->{last}) if $last < 0;
+	return '22023' if $ctr < $held->{lo} || $ctr >= $held->{hi} || $last < $held->{last};
+	return '22023' if ($last >> 24) * 256_000 > $at + $guard;
+	return (undef, $last);
+}
+
+sub is_active
+{
+	my ($at, $held) = @_;
+
+	return !defined $held->{ended} && $held->{expires} > $at;
+}
+
+# Does another lease have a part of it between these times?
+sub conflicts
+{
+	my ($held, $until) = @_;
+
+	return grep { $_ != $held && $_->{granted} < $until && $held->{granted} < $_->{until} }
+	  overlapping($held->{lo}, $held->{size});
+}
+
+sub expected_lease
+{
+	my ($at, $size, $ttl, $node_id, $within, $answer) = @_;
+	my $block = 2**(24 - $size);
+	my ($lo, $hi) = $within eq '-' ? (0, 2**24) : range_of(split(qr{/}, $within));
+	my $expires = $ttl eq 'infinity' ? $never : $at + $ttl * 1_000_000;
+	my @taken = grep { $_->{until} > $at } @recent;
+
+	if ($node_id >= 0)
+	{
+		my ($wanted_lo, $wanted_hi) = range_of($node_id, $size);
+
+		return '22023' if $wanted_lo < $lo || $wanted_hi > $hi || $expires <= $at;
+		return '55006' if grep { $_->{lo} < $wanted_hi && $wanted_lo < $_->{hi} } @taken;
+		$lo = $wanted_lo;
+	}
+	else
+	{
+		return '22023' if $expires <= $at;
+		my @best;
+		best_fit(\@best, $lo, $hi, $block, grep { $_->{lo} < $hi && $lo < $_->{hi} } @taken);
+		return '53400' if !@best;
+		$lo = $best[1];
+	}
+	my ($spec, $last) = spec_of($at, $lo, $size);
+	my ($id) = split(/,/, $answer);
+
+	grant($id, $at, $lo, $size, $expires, $last);
+	return join(',', $id, $spec, $expires == $never ? 'infinity' : $expires);
+}
+
+sub expected_renew
+{
+	my ($at, $id, $ttl, $last) = @_;
+	my $held = $lease{$id};
+
+	return '22023' if $ttl ne 'infinity' && $ttl <= 0;
+	return '55000' if !is_active($at, $held);
+	my ($error, $known) = check_last($at, $held, $last);
+	return $error if $error;
+	my $expires = $ttl eq 'infinity' ? $never : max($at, $held->{granted}) + $ttl * 1_000_000;
+	return '55000' if conflicts($held, $expires + $guard);
+	@{$held}{qw(expires until last)} = ($expires, $expires + $guard, $known);
+	return 'until,' . ($expires == $never ? 'infinity' : $expires);
+}
+
+sub expected_release
+{
+	my ($at, $id, $last) = @_;
+	my $held = $lease{$id};
+
+	return '55000' if !is_active($at, $held);
+	my ($error, $known) = check_last($at, $held, $last);
+	return $error if $error;
+	my $ended = max($at, $held->{granted});
+	return '55000' if conflicts($held, $ended + $guard);
+	@{$held}{qw(ended until last final)} = ($ended, $ended + $guard, $known, $last >= 0);
+	return 'done';
+}
+
+sub expected_split
+{
+	my ($at, $id, $size, $last, $answer) = @_;
+	my $held = $lease{$id};
+
+	return '55000' if !is_active($at, $held);
+	my ($error, $known) = check_last($at, $held, $last);
+	return $error if $error;
+	return '22023' if $size <= $held->{size};
+	my $ended = max($at, $held->{granted});
+	@{$held}{qw(ended until last final)} = ($ended, $ended, $known, $last >= 0);
+	my $last_tick = $last >= 0 ? $last >> 24 : max($known < 0 ? 0 : $known >> 24, tick_of($ended));
+
+	my @ids = map { (split(/,/))[0] } split(/ /, $answer);
+	my @children;
+	for (my $lo = $held->{lo}; $lo < $held->{hi}; $lo += 2**(24 - $size))
+	{
+		my ($spec, $child_last) = text_of(($last_tick << 24) + $lo + 2**(24 - $size) - 1, $size);
+		my $child = shift(@ids) || 'missing';
+
+		grant($child, $ended, $lo, $size, $held->{expires}, $child_last);
+		push @children,
+		  join(',', $child, $spec, $held->{expires} == $never ? 'infinity' : $held->{expires});
+	}
+	return join(' ', @children);
+}
+
+my %expected = (
+	lease => \&expected_lease,
+	renew => \&expected_renew,
+	release => \&expected_release,
+	split => \&expected_split);
+
+foreach my $line (@log)
+{
+	my ($at, $what, $args, $answer) = $line =~ /^(\d+) (\w+) (.*) = (.*)$/ or die "not a line of the log: $line";
+	my $expected = $expected{$what}->($at, split(/ /, $args), $answer);
+
+	push @wrong, "$line\n  expected $expected" if $expected ne $answer;
+	$answers{ "$what " . ($answer =~ /^\w{5}$/ ? $answer : 'ok') }++;
+	last if @wrong > 3;
+
+	# further back than the clock goes
+	@recent = grep { $_->{until} > $at - $day / 8 } @recent if ++$read % 100 == 0;
+}
+
+is(scalar(@log), $requests, 'there is an answer to each request');
+is(join("\n", @wrong), '', 'each is what it has to be');
+note join(', ', map { "$_: $answers{$_}" } sort keys %answers);
+cmp_ok($answers{$_} || 0, '>', 20, "there are some of: $_")
+  foreach ('lease ok', 'lease 22023', 'lease 53400', 'lease 55006', 'renew ok', 'renew 22023', 'renew 55000',
+	'release ok', 'release 22023', 'release 55000', 'split ok', 'split 22023', 'split 55000');
+
+# All leases of the log, each with the time in which nobody else may have its node.
+my $overlaps = 0;
+my @open;
+foreach my $next (sort { $a->{granted} <=> $b->{granted} } values %lease)
+{
+	# one that was split at once had its range at no time
+	next if $next->{until} == $next->{granted};
+	@open = grep { $_->{until} > $next->{granted} } @open;
+	$overlaps += grep { $_->{lo} < $next->{hi} && $next->{lo} < $_->{hi} } @open;
+	push @open, $next;
+}
+is($overlaps, 0, 'no two leases of one range at the same time, by the answers');
+
+my %in_ledger = map { split(/\|/, $_, 2) } split(/\n/, $final);
+my @differ = grep {
+	my $l = $lease{$_};
+	join('|',
+		$l->{lo} / 2**(24 - $l->{size}),
+		$l->{size}, $l->{granted},
+		map({ $_ >= $never ? 'infinity' : $_ } defined $l->{ended} ? $l->{ended} : $l->{expires}, $l->{until}),
+		$l->{last}) ne (delete $in_ledger{$_} || '')
+} sort keys %lease;
+is(scalar(@differ) + keys %in_ledger, 0, 'the ledger says what the model says');
+
+done_testing();

@@ -1,0 +1,236 @@
+# Many clients at a realm at the same time.
+#
+# SCRU64_TEST_SECONDS: how long they go on.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Test;
+use Test::More;
+
+my $seconds = $ENV{SCRU64_TEST_SECONDS} || 15;
+my $clients = 32;
+
+my $node = new_node('main');
+$node->append_conf('postgresql.conf', 'max_connections = 60');
+$node->start;
+$node->safe_psql(
+	'postgres', q(
+CREATE EXTENSION scru64_realm CASCADE;
+SELECT scru64_realm.set_guard('1 s');
+CREATE ROLE app LOGIN;
+GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO app;
+
+CREATE TABLE held (client integer, lease_id uuid, node_spec text);
+CREATE TABLE log (what text, node_spec text, got_at timestamptz, gone_at timestamptz, lease_id uuid);
+GRANT ALL ON held, log TO app;
+
+-- A client's next request: the only error that it knows is a full realm.
+CREATE FUNCTION request(client integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	mine held;
+	size integer := 2 + floor(random() * 12);
+BEGIN
+	SELECT * INTO mine FROM held AS h WHERE h.client = request.client
+	ORDER BY random() LIMIT 1;
+	IF mine.lease_id IS NULL OR random() < 0.45 THEN
+		BEGIN
+			IF random() < 0.2 THEN
+				-- left to itself
+				INSERT INTO log SELECT 'short', l.node_spec, clock_timestamp(), l.expires_at, l.lease_id
+				FROM scru64_realm.lease(size, 'client ' || client, '0.3 s') AS l;
+			ELSE
+				INSERT INTO held SELECT client, l.lease_id, l.node_spec
+				FROM scru64_realm.lease(size, 'client ' || client) AS l
+				RETURNING * INTO mine;
+				INSERT INTO log VALUES ('lease', mine.node_spec, clock_timestamp(), NULL, mine.lease_id);
+			END IF;
+		EXCEPTION WHEN configuration_limit_exceeded THEN
+			INSERT INTO log VALUES ('full');
+		END;
+	ELSIF random() < 0.3 THEN
+		PERFORM scru64_realm.renew(mine.lease_id);
+		INSERT INTO log VALUES ('renew');
+	ELSIF random() < 0.1 AND split_part(mine.node_spec, '/', 2)::integer < 20 THEN
+		UPDATE log SET gone_at = clock_timestamp() WHERE lease_id = mine.lease_id;
+		INSERT INTO held SELECT client, s.lease_id, s.node_spec
+		FROM scru64_realm.split(mine.lease_id, split_part(mine.node_spec, '/', 2)::integer + 1) AS s;
+		DELETE FROM held AS h WHERE h.lease_id = mine.lease_id;
+		INSERT INTO log VALUES ('split');
+	ELSE
+		UPDATE log SET gone_at = clock_timestamp() WHERE lease_id = mine.lease_id;
+		PERFORM scru64_realm.release(mine.lease_id);
+		DELETE FROM held AS h WHERE h.lease_id = mine.lease_id;
+		INSERT INTO log VALUES ('release');
+	END IF;
+END
+$$;
+CREATE INDEX ON log (lease_id);
+CREATE INDEX ON held (client);
+));
+
+# Pairs of rows "id|node_spec|from|to" that share a part of the realm at the same
+# time, the node specs without an ID.
+sub overlaps
+{
+	my @open;
+	my @found;
+	my @rows = map {
+		my ($id, $spec, $from, $to) = split(/\|/);
+		my ($node_id, $size) = split(qr{/}, $spec);
+		{
+			id => $id, from => $from, to => $to,
+			lo => $node_id << (24 - $size), hi => ($node_id + 1) << (24 - $size)
+		};
+	} @_;
+
+	foreach my $row (sort { $a->{from} <=> $b->{from} } @rows)
+	{
+		@open = grep { $_->{to} > $row->{from} } @open;
+		push @found, map { "$_->{id} and $row->{id}" }
+		  grep { $_->{lo} < $row->{hi} && $row->{lo} < $_->{hi} } @open;
+		push @open, $row;
+	}
+	return join("\n", @found);
+}
+
+is(overlaps('a|1/4|0|5', 'b|16/8|4|9'), 'a and b', 'an overlap would be found');
+is(overlaps('a|1/4|0|5', 'b|16/8|5|9', 'c|0/4|0|9'), '', 'and nothing else');
+
+$node->pgbench(
+	"--no-vacuum --client=$clients --jobs=2 --time=$seconds --username=app",
+	0,
+	[qr{processed: \d+}],
+	[qr{^$}],
+	"$clients clients get no error but that of a full realm",
+	{ 'request' => "SELECT request(:client_id);\n" });
+
+my %counts = map { split(/\|/) }
+  split(/\n/, $node->safe_psql('postgres', 'SELECT what, count(*) FROM log GROUP BY what'));
+note join(', ', map { "$_: $counts{$_}" } sort keys %counts);
+cmp_ok($counts{$_} || 0, '>', 10, "there are some of: $_") foreach ('lease', 'short', 'full', 'renew', 'release', 'split');
+
+is( overlaps(
+		split(
+			/\n/,
+			$node->safe_psql(
+				'postgres', q(
+SELECT lease_id, node_id || '/' || node_id_size, extract(epoch FROM granted_at), extract(epoch FROM occupied_until)
+FROM scru64_realm.ledger
+)))),
+	'',
+	'no two leases of one range at the same time, by the ledger');
+is( overlaps(
+		split(
+			/\n/,
+			$node->safe_psql(
+				'postgres', q(
+SELECT lease_id, node_spec, extract(epoch FROM got_at),
+	coalesce(extract(epoch FROM gone_at), 'infinity')
+FROM log WHERE lease_id IS NOT NULL
+)))),
+	'',
+	'nor by what the clients were told');
+is( $node->safe_psql('postgres', "SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"),
+	'0', 'no deadlock');
+unlike(slurp_file($node->logfile), qr/ERROR/, 'no error in the log');
+
+#
+# Two sessions, step by step
+#
+$node->safe_psql(
+	'postgres', q(
+TRUNCATE scru64_realm.ledger;
+SELECT scru64_realm.set_guard('30 s');
+CREATE TABLE test_clock (moved interval);
+INSERT INTO test_clock VALUES ('0');
+CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+	RETURN (SELECT pg_catalog.clock_timestamp() + moved FROM public.test_clock);
+));
+my ($one, $two) = map { open_session($node) } (1, 2);
+my ($out, $err);
+
+# A transaction that does not see what others commit cannot know what is free.
+foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
+{
+	$one->query_safe("BEGIN ISOLATION LEVEL $level; SELECT 1");
+	$two->query_safe("SELECT scru64_realm.lease(8, 'two')");
+	($out, $err) = try_statement($one, "SELECT node_spec FROM scru64_realm.lease(8, 'one')");
+	like(
+		$err,
+		qr/ERROR:  40001: could not grant a lease due to concurrent leases\nDETAIL:.*\L$level\E.*\nHINT:  Try again in a new transaction/,
+		"$level: 40001");
+	$one->query_safe('ROLLBACK');
+	$one->query_safe("BEGIN ISOLATION LEVEL $level; SELECT scru64_realm.lease(8, 'one'); COMMIT");
+}
+is( $node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT node_id) FROM scru64_realm.leases'),
+	'4|4', 'as the first statement of such a transaction it is granted');
+
+# Others wait for a lease that is not committed, and not forever.
+$node->safe_psql('postgres',
+	q(ALTER FUNCTION scru64_realm.lease(integer, text, interval, integer, text) SET lock_timeout = '100ms'));
+$one->query_safe('BEGIN');
+my $spec = $one->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'one')");
+($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'two')");
+like(
+	$err,
+	qr/ERROR:  55P03: could not grant a lease within 10 seconds\nDETAIL:  Another transaction.*\nHINT:  Try again/,
+	'who waits for too long gets 55P03');
+$one->query_safe('ROLLBACK');
+is($two->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'two')"), $spec, 'after a rollback it is free');
+
+# A lease that is renewed at the last moment, while somebody else asks for the node:
+# it is in nobody's way until that is committed, and then it is.
+$node->safe_psql('postgres',
+	q(ALTER FUNCTION scru64_realm.lease(integer, text, interval, integer, text) SET lock_timeout = '180s'));
+my $id = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 200)");
+foreach my $end ('COMMIT', 'ROLLBACK')
+{
+	$one->query_safe("BEGIN; SELECT scru64_realm.renew('$id', '3 hours')");
+	$node->safe_psql('postgres', "UPDATE test_clock SET moved = moved + '2 hours'");
+	start_statement($two, "SELECT 'got', node_spec FROM scru64_realm.lease(8, 'two', node_id => 200)");
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'")
+	  or die 'nobody waits';
+	$one->query_safe($end);
+	($out, $err) = try_statement($two, 'SELECT 1');
+	if ($end eq 'COMMIT')
+	{
+		like($err, qr{55006: node 200/8 is not free\nDETAIL:.*occupied until }, 'who is late by a moment is told so');
+	}
+	else
+	{
+		like($out, qr/^got\|200\/8$/m, 'a renewal that is rolled back is none');
+		is($err, '', 'without an error');
+	}
+}
+
+# Renewals of one lease come one after the other, also with its release.
+$id = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one')");
+$one->query_safe("BEGIN; SELECT scru64_realm.release('$id')");
+start_statement($two, "SELECT scru64_realm.renew('$id')");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'")
+  or die 'nobody waits';
+$one->query_safe('COMMIT');
+($out, $err) = try_statement($two, 'SELECT 1');
+like($err, qr/ERROR:  55000: lease is not active/, 'who waits for a release cannot renew');
+
+# It is on disk before it is acknowledged, whatever the session thinks of that.
+foreach my $call (
+	"SELECT lease_id FROM scru64_realm.lease(8, 'one')",
+	"SELECT lease_id FROM scru64_realm.split((SELECT lease_id FROM scru64_realm.lease(8, 'one')), 9) LIMIT 1")
+{
+	is( $one->query_safe("BEGIN; SET LOCAL synchronous_commit = off; SELECT FROM ($call) AS l; SHOW synchronous_commit; ROLLBACK") =~
+		  s/^\s*(.*?)\s*$/$1/sr,
+		'on',
+		"synchronous: $call");
+}
+
+$_->quit foreach ($one, $two);
+$node->stop;
+done_testing();

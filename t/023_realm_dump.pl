@@ -1,0 +1,123 @@
+# A realm that is dumped and restored, and one with a standby: leases stay, and
+# those who have them can renew them.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Test;
+use Test::More;
+
+my $node = new_node('main', allows_streaming => 1);
+$node->start;
+
+# The extension belongs to who owns the database and is no superuser; scru64 is in
+# a schema of its own.
+$node->safe_psql(
+	'postgres', q(
+CREATE ROLE realm_owner LOGIN;
+CREATE ROLE app LOGIN;
+CREATE DATABASE realm OWNER realm_owner;
+CREATE DATABASE restored OWNER realm_owner;
+CREATE DATABASE restored_by_superuser;
+));
+my $setup = q(
+CREATE SCHEMA ids;
+CREATE EXTENSION scru64 SCHEMA ids;
+CREATE EXTENSION scru64_realm;
+SELECT scru64_realm.set_guard('1 minute');
+GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew TO app;
+CREATE TABLE mine (what text, lease_id uuid, node_spec text, expires_at timestamptz);
+INSERT INTO mine SELECT 'a day', l.* FROM scru64_realm.lease(8, 'one') AS l;
+INSERT INTO mine SELECT 'forever', l.* FROM scru64_realm.lease(4, 'two', '1000 years') AS l;
+INSERT INTO mine SELECT 'parent', l.* FROM scru64_realm.lease(6, 'three', node_id => 20) AS l;
+INSERT INTO mine SELECT 'child', s.*
+FROM mine, scru64_realm.split(lease_id, 8, ids.scru64_from_parts(now(), 20 << 18)) AS s
+WHERE what = 'parent';
+INSERT INTO mine SELECT 'released', l.* FROM scru64_realm.lease(12, 'four', node_id => 4095) AS l;
+SELECT scru64_realm.release(lease_id, ids.scru64_from_parts(now(), 4095 << 12)) FROM mine WHERE what = 'released';
+);
+$node->safe_psql('realm', $setup, extra_params => [ '-U', 'realm_owner' ]);
+
+my $dump = $node->basedir . '/realm.dump';
+my $state = q(
+SELECT lease_id, node_id, node_id_size, holder, granted_at, expires_at, released_at, occupied_until, last_id, parent,
+	node_ctr_range, occupied FROM scru64_realm.ledger ORDER BY lease_id;
+SELECT * FROM scru64_realm.settings;
+SELECT * FROM scru64_realm.leases;
+SELECT * FROM scru64_realm.capacity;
+SELECT p.oid::regprocedure, has_function_privilege('app', p.oid, 'EXECUTE')
+FROM pg_proc AS p WHERE pronamespace = 'scru64_realm'::regnamespace ORDER BY p.oid::regprocedure::text COLLATE "C";
+SELECT relname, has_table_privilege('app', oid, 'SELECT') FROM pg_class
+WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1;
+);
+my $before = $node->safe_psql('realm', $state);
+
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('realm') ], 'pg_dump');
+foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef ])
+{
+	my ($db, $owner) = @{$who};
+
+	$node->command_ok(
+		[
+			'pg_restore', '--exit-on-error',
+			defined $owner ? ('--no-owner', "--role=$owner") : (), '-d', $node->connstr($db), $dump
+		],
+		"pg_restore to $db");
+	is($node->safe_psql($db, $state), $before, "$db: the same leases, settings and privileges");
+	is( $node->safe_psql($db, q(SELECT count(DISTINCT owner), min(owner) FROM (
+			SELECT relowner::regrole::text AS owner FROM pg_class WHERE relnamespace = 'scru64_realm'::regnamespace
+			UNION ALL SELECT proowner::regrole::text FROM pg_proc WHERE pronamespace = 'scru64_realm'::regnamespace
+			UNION ALL SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'scru64_realm') AS o)),
+		'1|' . ($owner || $node->safe_psql('postgres', 'SELECT current_user')),
+		"$db: all of it belongs to who restored it");
+	is( $node->safe_psql(
+			$db, "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'forever', 'child')"),
+		'6',
+		"$db: who has a lease can renew it");
+	is( $node->safe_psql($db, "SELECT node_spec FROM scru64_realm.lease(8, 'five')", extra_params => [ '-U', 'app' ]),
+		'1/8', "$db: what is leased next is free");
+	is( $node->safe_psql(
+			$db, q(
+UPDATE scru64_realm.ledger SET occupied_until = released_at WHERE holder = 'four';
+SELECT node_spec = (SELECT last_id || '/12' FROM scru64_realm.ledger WHERE holder = 'four')
+FROM scru64_realm.lease(12, 'six', node_id => 4095)
+)),
+		't',
+		"$db: and continues after the last ID of before");
+}
+
+#
+# A standby knows the leases, grants none, and does after its promotion.
+#
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is($standby->safe_psql('realm', 'SELECT * FROM scru64_realm.leases'),
+	$node->safe_psql('realm', 'SELECT * FROM scru64_realm.leases'),
+	'a standby shows the leases');
+foreach my $call (
+	"lease(8, 'x')",
+	"renew((SELECT lease_id FROM mine WHERE what = 'a day'))",
+	"release((SELECT lease_id FROM mine WHERE what = 'a day'))",
+	"split((SELECT lease_id FROM mine WHERE what = 'a day'), 9)")
+{
+	my ($ret, $out, $err) = $standby->psql('realm', "\\set VERBOSITY verbose\nSELECT scru64_realm.$call");
+
+	like($err, qr/ERROR:  25006: /, "$call is refused there");
+}
+$node->stop;
+$standby->promote;
+is( $standby->safe_psql('realm', "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'child')"),
+	'5', 'after its promotion leases are renewed');
+is($standby->safe_psql('realm', "SELECT node_spec FROM scru64_realm.lease(8, 'seven')"),
+	'1/8', 'and granted');
+
+$standby->stop;
+done_testing();

@@ -1,0 +1,283 @@
+# The examples of the pages print what the pages say, and the reference has one for
+# every object of the extension.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Examples;
+use Scru64Test;
+use Test::More;
+
+my $top = "$FindBin::RealBin/..";
+my $reference = "$top/doc/scru64.md";
+
+my $node = new_node('main');
+$node->start;
+
+# A database in which a page's examples are run.  What they print must not depend
+# on how the server was set up.
+sub database_for
+{
+	my ($page) = @_;
+	my $name = 'page_' . lc($page =~ s/\W+/_/gr);
+
+	$node->safe_psql(
+		'postgres', qq(
+CREATE DATABASE $name TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C';
+ALTER DATABASE $name SET TimeZone = 'UTC';
+ALTER DATABASE $name SET DateStyle = 'ISO, YMD';
+ALTER DATABASE $name SET IntervalStyle = 'postgres';
+ALTER DATABASE $name SET bytea_output = 'hex';
+ALTER DATABASE $name SET max_parallel_workers_per_gather = 0;
+));
+	return $name;
+}
+
+# Does an example print what it should?
+sub check
+{
+	my ($page, $example, $result) = @_;
+	my ($expected, $got) = same_shape($example->{expected}, $result);
+
+	chomp(my $sql = $example->{sql});
+	$sql =~ s/\s+/ /g;
+	is($got, $expected, "$page:$example->{line}: " . substr($sql, 0, 60))
+	  or diag("what it printed:\n", $result =~ s/^/--> /gmr);
+	return;
+}
+
+#
+# All pages but the reference
+#
+foreach my $file ("$top/README.md", sort glob "$top/doc/*.md")
+{
+	next if $file eq $reference;
+
+	my $page = $file =~ s/^\Q$top\E\///r;
+	my @examples = examples_of($file) or next;
+	my @results = results_of($node, database_for($page), @examples);
+
+	check($page, $examples[$_], $results[$_]) for 0 .. $#examples;
+}
+
+#
+# The reference: which objects does an example use?
+#
+# What a query uses, a view of that query depends on.  Casts are not among the
+# dependencies: a statement uses one if without it it cannot be planned.  What an
+# index uses is read from the indexes that there are after each example.
+#
+my $db = database_for('doc/scru64.md');
+$node->safe_psql(
+	$db, q(
+CREATE SCHEMA seen;
+CREATE TABLE seen.object (catalog oid, objid oid, PRIMARY KEY (catalog, objid));
+
+CREATE FUNCTION seen.note(example text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	c record;
+BEGIN
+	INSERT INTO seen.object
+		SELECT 'pg_opclass'::regclass, unnest(indclass::oid[]) FROM pg_index
+		ON CONFLICT DO NOTHING;
+	BEGIN
+		EXECUTE 'EXPLAIN ' || example;
+	EXCEPTION WHEN OTHERS THEN
+		RETURN;
+	END;
+	BEGIN
+		EXECUTE 'CREATE TEMP VIEW example AS SELECT FROM (' || example || ') AS v';
+		INSERT INTO seen.object
+			SELECT d.refclassid, d.refobjid
+			FROM pg_depend AS d JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+			WHERE r.ev_class = 'pg_temp.example'::regclass
+			ON CONFLICT DO NOTHING;
+		DROP VIEW pg_temp.example;
+	EXCEPTION WHEN syntax_error THEN
+		-- not a query
+	END;
+	FOR c IN
+		SELECT p.oid, format('CAST (%s AS %s)', castsource::regtype, casttarget::regtype) AS name
+		FROM pg_cast AS p
+		JOIN pg_depend AS d ON d.classid = 'pg_cast'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+		WHERE NOT EXISTS (SELECT FROM seen.object AS s WHERE s.objid = p.oid AND s.catalog = 'pg_cast'::regclass)
+	LOOP
+		BEGIN
+			EXECUTE 'ALTER EXTENSION scru64 DROP ' || c.name;
+			EXECUTE 'DROP ' || c.name;
+			BEGIN
+				EXECUTE 'EXPLAIN ' || example;
+			EXCEPTION WHEN cannot_coerce OR datatype_mismatch THEN
+				RAISE SQLSTATE 'SEEN1';
+			END;
+			RAISE SQLSTATE 'SEEN0';
+		EXCEPTION
+			-- both undo the DROP
+			WHEN SQLSTATE 'SEEN1' THEN
+				INSERT INTO seen.object VALUES ('pg_cast'::regclass, c.oid);
+			WHEN SQLSTATE 'SEEN0' THEN
+				NULL;
+		END;
+	END LOOP;
+END
+$$;
+));
+
+my @examples = examples_of($reference);
+foreach my $example (@examples)
+{
+	my $sql = $example->{sql} =~ s/^\s*--.*\n//gmr;
+
+	# one statement, the semicolon at its end
+	$sql =~ s/;\s*$// or next;
+	$example->{then} = "SELECT seen.note(\$example\$$sql\$example\$);";
+}
+my @results = results_of($node, $db, @examples);
+check('doc/scru64.md', $examples[$_], $results[$_]) for 0 .. $#examples;
+
+#
+# The reference is complete
+#
+my $text = slurp_file($reference);
+my $run = join '', map { $_->{sql} } @examples;
+
+# A query that returns the name of an object and the row that the reference has to
+# begin with in some table.
+sub check_rows
+{
+	my ($what, $query) = @_;
+	my @objects = split /\n/, $node->safe_psql($db, $query);
+	my @missing;
+
+	foreach my $object (@objects)
+	{
+		my $pattern = quotemeta($object =~ s/timestamp with time zone/timestamptz/gr);
+
+		push @missing, $object if $text !~ /^\| *$pattern *\|/m;
+	}
+	cmp_ok(scalar(@objects), '>', 0, "there are $what");
+	is(join("\n", @missing), '', "$what: each has its row in the reference");
+	return;
+}
+
+# A query that returns objects: each is to be used in an example.
+sub check_seen
+{
+	my ($what, $query) = @_;
+	my $missing = $node->safe_psql(
+		$db, qq(
+SELECT pg_describe_object(m.classid, m.objid, 0)
+FROM pg_depend AS m
+JOIN pg_extension AS e ON e.oid = m.refobjid AND e.extname = 'scru64'
+WHERE m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e' AND $query
+	AND NOT EXISTS (SELECT FROM seen.object AS s WHERE s.catalog = m.classid AND s.objid = m.objid)
+ORDER BY 1));
+
+	is($missing, '', "$what: each is used in an example");
+	return;
+}
+
+my $member = q(JOIN pg_depend AS m ON m.deptype = 'e'
+	AND m.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64'));
+
+check_rows(
+	'functions', qq(
+SELECT format('`%s(%s)` | %s%s | %s', p.proname,
+	(SELECT string_agg(concat_ws(' ', nullif(proargnames[n], ''), format_type(t, NULL)), ', ' ORDER BY n)
+	 FROM unnest(proargtypes) WITH ORDINALITY AS a (t, n)),
+	CASE WHEN proretset THEN 'setof ' END, format_type(prorettype, NULL),
+	CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END)
+FROM pg_proc AS p $member AND m.classid = 'pg_proc'::regclass AND m.objid = p.oid));
+check_seen('functions',
+	q(m.classid = 'pg_proc'::regclass
+	  AND NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = m.objid AND 'internal'::regtype = ANY (p.proargtypes))));
+
+check_rows(
+	'operators', qq(
+SELECT format('`%s %s %s`', format_type(oprleft, NULL), oprname, format_type(oprright, NULL))
+FROM pg_operator AS o $member AND m.classid = 'pg_operator'::regclass AND m.objid = o.oid));
+check_seen('operators', q(m.classid = 'pg_operator'::regclass));
+
+check_rows(
+	'casts', qq(
+SELECT replace(format('%s | %s | %s', format_type(castsource, NULL), format_type(casttarget, NULL),
+	CASE castcontext WHEN 'i' THEN 'implicit' WHEN 'a' THEN 'assignment' ELSE 'explicit' END),
+	'character varying', 'varchar')
+FROM pg_cast AS c $member AND m.classid = 'pg_cast'::regclass AND m.objid = c.oid));
+# Without those to text and varchar a statement can be planned too: every type has
+# such casts by itself.
+check_seen('casts',
+	q(m.classid = 'pg_cast'::regclass
+	  AND NOT EXISTS (SELECT FROM pg_cast AS c
+		WHERE c.oid = m.objid AND c.casttarget IN ('text'::regtype, 'varchar'::regtype))));
+
+check_rows(
+	'operator classes', qq(
+SELECT format('%s | `%s` | %s', amname, opcname, CASE WHEN opcdefault THEN 'default' END)
+FROM pg_opclass AS c JOIN pg_am AS a ON a.oid = opcmethod
+$member AND m.classid = 'pg_opclass'::regclass AND m.objid = c.oid));
+check_seen('operator classes', q(m.classid = 'pg_opclass'::regclass));
+
+check_rows(
+	'columns of views', qq(
+SELECT format('%s | %s', attname, format_type(atttypid, NULL))
+FROM pg_attribute AS a $member AND m.classid = 'pg_class'::regclass AND m.objid = a.attrelid
+WHERE attnum > 0));
+check_seen('views', q(m.classid = 'pg_class'::regclass));
+
+check_rows('settings',
+	q(LOAD 'scru64'; SELECT format('`%s` | %s', name, context) FROM pg_settings WHERE name LIKE 'scru64.%'));
+foreach my $setting (split /\n/,
+	$node->safe_psql($db, q(LOAD 'scru64'; SELECT name FROM pg_settings WHERE name LIKE 'scru64.%')))
+{
+	like($run, qr/\b\Q$setting\E\b/, "$setting is used in an example");
+}
+
+is( $node->safe_psql(
+		$db, qq(
+SELECT string_agg(typname, ' ')
+FROM pg_type AS t $member AND m.classid = 'pg_type'::regclass AND m.objid = t.oid
+-- those of arrays and rows have been members from PostgreSQL 17 on
+WHERE typelem = 0 AND typrelid = 0)),
+	'scru64', 'the one type');
+
+# What there is besides has to be added above when it comes.
+is( $node->safe_psql(
+		$db, qq(
+SELECT DISTINCT m.classid::regclass
+FROM pg_extension AS e
+JOIN pg_depend AS m ON m.deptype = 'e' AND m.refobjid = e.oid AND e.extname = 'scru64'
+WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast'::regclass, 'pg_class'::regclass,
+	-- a family has the name of its class
+	'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_type'::regclass))),
+	'', 'no other kind of object');
+
+#
+# Every error of the sources is in its table: what comes before the values at the end
+#
+my %unknown;
+my $errors = 0;
+foreach my $file (glob "$top/src/*.c")
+{
+	my $source = slurp_file($file) =~ s/" U?INT64_FORMAT "/%d/gr;
+
+	while ($source =~ /errcode\w*\(\w*\)\)?,\s*errmsg\("((?:[^"\\]|\\.)*)"/g)
+	{
+		my $message = $1;
+		my $pattern = quotemeta($message =~ s/\\"/"/gr =~ s/( for reading)?: [%"].*//r);
+
+		$pattern =~ s/\\%\w+/.+?/g;
+		$unknown{$message} = 1 if $text !~ /^\| [^|]+ \|[^|]*`$pattern`/m;
+		$errors++;
+	}
+}
+cmp_ok($errors, '>', 0, 'there are errors');
+is(join("\n", sort keys %unknown), '', 'each is in the reference');
+
+$node->stop;
+done_testing();
