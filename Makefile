@@ -35,7 +35,7 @@ ifeq ($(shell perl -MIPC::Run -e 'print 1' 2>/dev/null),1)
 TAP_TESTS = 1
 endif
 
-EXTRA_CLEAN = tmp_check
+EXTRA_CLEAN = tmp_check scru64-*.zip
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -54,3 +54,9 @@ clean: clean-unit
 .PHONY: clean-unit
 clean-unit:
 	$(MAKE) -C unit_tests clean
+
+# The archive for PGXN, of what is committed.  PGXN wants versions of three numbers.
+DISTVERSION = $(if $(word 3,$(subst ., ,$(EXTVERSION))),$(EXTVERSION),$(EXTVERSION).0)
+.PHONY: dist
+dist:
+	git archive --format=zip --prefix=scru64-$(DISTVERSION)/ -o scru64-$(DISTVERSION).zip HEAD

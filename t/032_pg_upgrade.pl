@@ -1,0 +1,269 @@
+# pg_upgrade from older major versions, one after the other: what is in a database
+# that uses the type everywhere is the same afterwards, and the indexes are valid;
+# and what becomes of the state file.
+#
+# OLD_BINDIRS has the folders of the older versions' programs, oldest first.  The
+# extension is installed for each.
+
+use strict;
+use warnings;
+
+use File::Basename;
+use File::Copy;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Everything;
+use Scru64Fault qw(ceiling_of read_file state_file);
+use Test::More;
+
+my @bindirs = split(/ /, $ENV{OLD_BINDIRS} || '');
+plan skip_all => 'OLD_BINDIRS names no older version' if !@bindirs;
+
+my ($bindir) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--bindir' ]);
+push @bindirs, $bindir;
+
+# A server of the version of these programs.
+sub new_server
+{
+	my ($name, $bin) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => dirname($bin));
+
+	# whose default differs between versions
+	$node->init(extra => ['--data-checksums']);
+	# IDs may be so far ahead that only a state file can keep them from coming again.
+	$node->append_conf(
+		'postgresql.conf', qq(
+autovacuum = off
+wal_level = replica
+scru64.node_spec = '1/8'
+scru64.rollback_allowance = '1h'
+));
+	return $node;
+}
+
+# Some minor versions mark columns with an option, and those that do not know it
+# cannot take a dump from them.  That would be so without this extension.
+sub drop_unknown_option
+{
+	my ($old, $new) = @_;
+	my $has = q(SELECT attoptions IS NULL FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = 1);
+
+	$new->start;
+	my $unknown =
+	  $new->safe_psql('postgres', "BEGIN; CREATE TABLE t (n integer); $has; ROLLBACK;") eq 't';
+	$new->stop;
+	return if !$unknown;
+
+	$old->start;
+	foreach my $db (split(/\n/, $old->safe_psql('postgres', 'SELECT datname FROM pg_database WHERE datallowconn')))
+	{
+		$old->safe_psql($db, q(UPDATE pg_attribute SET attoptions = NULL WHERE attoptions::text ~ '^{pg_attver=\d+}$'));
+	}
+	$old->stop;
+	return;
+}
+
+# Upgrade a server that is stopped.
+sub upgrade
+{
+	my ($old, $new, $old_bin, $new_bin) = @_;
+
+	drop_unknown_option($old, $new);
+	chdir($new->basedir) or die 'could not enter ' . $new->basedir . ": $!";
+	command_ok(
+		[
+			"$new_bin/pg_upgrade", '--no-sync',
+			'-b', $old_bin, '-B', $new_bin,
+			'-d', $old->data_dir, '-D', $new->data_dir,
+			'-s', $new->host, '-p', $old->port, '-P', $new->port
+		],
+		$old->name . ' -> ' . $new->name);
+	chdir($FindBin::RealBin);
+	return;
+}
+
+# A dump by the newest programs, without what tells the versions apart.
+sub dump_of
+{
+	my ($node) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir . '/' . $node->name . '.txt';
+
+	command_ok([ "$bindir/pg_dump", '--create', '-f', $file, $node->connstr('everything') ],
+		$node->name . ': dumped');
+	# From 16 on, a view of one table does not name it with each column.
+	return read_file($file)
+	  =~ s/^\\(un)?restrict .*\n|^-- Dumped .*\n|^ALTER .* SET \(pg_attver=\d+\);\n//mgr
+	  =~ s/\bevent\.(?=\w)//gr;
+}
+
+# Rows that each index finds, and rows that there are.
+my %finds = (
+	event_pkey => q(SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-31 00:00+00'),
+	event_hash => q(SELECT count(*) FROM event WHERE parent = (SELECT min(id) FROM event)),
+	event_brin => q(SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-31 00:00+00'),
+	event_multi => q(SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-31 00:00+00'),
+	event_bloom => q(SELECT count(*) FROM event WHERE parent = (SELECT min(id) FROM event)),
+	event_others => q(SELECT count(*) FROM event WHERE others @> '{0u2r85hm2pt3}'),
+	part_old_pkey => q(SELECT count(*) FROM part WHERE id < timestamptz '2026-01-01 00:00+00'),
+	hashed_0_pkey => q(SELECT count(*) FROM hashed WHERE id > '0u2r85hm2pt3'));
+
+# An index is the only one that its table has left, and sequential scans are not
+# wanted: so it is used, or the plan shows that it is not.
+sub found_by
+{
+	my ($node, $index) = @_;
+
+	return $node->safe_psql(
+		'everything', qq(
+BEGIN;
+UPDATE pg_index SET indisvalid = false
+WHERE indrelid = (SELECT indrelid FROM pg_index WHERE indexrelid = '$index'::regclass)
+	AND indexrelid <> '$index'::regclass;
+SET LOCAL enable_seqscan = off;
+CREATE FUNCTION pg_temp.plan_has(query text, what text) RETURNS boolean LANGUAGE plpgsql AS \$\$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+		IF line ~ what THEN
+			RETURN true;
+		END IF;
+	END LOOP;
+	RETURN false;
+END
+\$\$;
+SELECT pg_temp.plan_has(\$\$$finds{$index}\$\$, ' $index ');
+$finds{$index};
+ROLLBACK;
+));
+}
+
+sub check_data
+{
+	my ($node, $before, %found) = @_;
+	my $name = $node->name;
+
+	same_dump(dump_of($node), $before, "$name: it is what it was");
+	is( $node->safe_psql('everything', 'SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid OR NOT indisready'),
+		'',
+		"$name: all indexes are valid");
+	$node->command_ok(
+		[qw(pg_amcheck --install-missing --heapallindexed --rootdescend -d everything)],
+		"$name: amcheck finds nothing");
+	$node->safe_psql('everything', 'DROP EXTENSION amcheck');
+	foreach my $index (sort keys %finds)
+	{
+		$found{$index} ||= $node->safe_psql('everything', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $finds{$index}");
+		like($found{$index}, qr/^[1-9]/, "$name: there are rows for $index");
+		is(found_by($node, $index), "t\n$found{$index}", "$name: $index finds them");
+	}
+	return;
+}
+
+# The last ID is ahead of the clock by more than an upgrade takes.
+sub run_ahead
+{
+	my ($node) = @_;
+
+	return $node->safe_psql(
+		'everything', q(
+ALTER DATABASE everything RESET scru64.node_spec;
+SELECT set_config('scru64.node_spec', scru64_from_parts(now() + interval '50 min', 1 << 16) || '/8', false) \gset
+INSERT INTO event SELECT FROM generate_series(1, 100);
+SELECT max(id) FROM event;
+));
+}
+
+my $old = new_server('from', $bindirs[0]);
+$old->start;
+create_everything($old, 'everything', 'public');
+my $last = run_ahead($old);
+
+foreach my $to (1 .. $#bindirs)
+{
+	my @bins = @bindirs[ $to - 1, $to ];
+	my ($version) = run_command([ "$bins[1]/pg_config", '--version' ]);
+	my ($major) = $version =~ /(\d+)/;
+	my $before = dump_of($old);
+	my %found;
+
+	check_data($old, $before) if $to == 1;
+	$old->stop;
+
+	# Without the file
+	my $without = new_server("to_${major}_without", $bins[1]);
+	upgrade($old, $without, @bins);
+	ok(!-e state_file($without), "$major: pg_upgrade copies no state file");
+	$without->start;
+	check_data($without, $before);
+	is( $without->safe_psql('everything', q(SELECT last_id IS NULL FROM scru64_generators)),
+		'', "$major, without: the server knows of no node");
+	is( $without->safe_psql('everything', qq(
+SELECT id < '$last', abs(extract(epoch FROM id::timestamptz - clock_timestamp())) < 60 FROM scru64_generate() AS id
+)),
+		't|t', "$major, without: IDs are those of the clock, whatever was given out");
+	$without->stop;
+
+	# With it
+	my $with = new_server("to_${major}_with", $bins[1]);
+	upgrade($old, $with, @bins);
+	copy(state_file($old), state_file($with)) or die "could not copy the state file: $!";
+	$with->start;
+	check_data($with, $before);
+	is( $with->safe_psql('everything', qq(
+INSERT INTO event DEFAULT VALUES RETURNING id > '$last', scru64_node_ctr(id) >> 16
+)),
+		't|1', "$major, with: the node goes on above what was given out");
+	cmp_ok(ceiling_of($with, '1/8'), 'gt', $last, "$major, with: the state file is written again");
+
+	# An operator family has what the version had that it was made with.
+	if ($major >= 18)
+	{
+		my $members = q(
+SELECT count(*) FROM pg_amproc WHERE amprocnum = 6 AND amproclefttype = 'scru64'::regtype
+);
+		is($with->safe_psql('everything', $members), '0', "$major: no skip support yet");
+		$with->safe_psql('everything', q(
+ALTER OPERATOR FAMILY scru64_ops USING btree ADD
+	FUNCTION 6 (scru64, scru64) btint8skipsupport(internal);
+));
+		is($with->safe_psql('everything', $members), '1', "$major: it can be added");
+	}
+
+	$last = $with->safe_psql('everything', 'SELECT max(id) FROM event');
+	$old = $with;
+}
+$old->stop;
+
+# A server that was promoted has another timeline than an upgraded one, so a file
+# that was copied counts as one from elsewhere: nodes start after twice the
+# allowance.
+my $promoted = new_server('promoted', $bindirs[-2]);
+$promoted->append_conf('postgresql.conf', q(scru64.rollback_allowance = '2s'));
+$promoted->start;
+$promoted->safe_psql('postgres', 'CREATE EXTENSION scru64');
+$promoted->stop;
+$promoted->set_standby_mode;
+$promoted->start;
+$promoted->promote;
+$last = $promoted->safe_psql('postgres', 'SELECT scru64_generate()');
+$promoted->stop;
+like(read_file(state_file($promoted)), qr/^timeline 2$/m, 'promoted: the state file has the timeline');
+
+my $upgraded = new_server('upgraded', $bindirs[-1]);
+$upgraded->append_conf('postgresql.conf', q(scru64.rollback_allowance = '2s'));
+upgrade($promoted, $upgraded, @bindirs[ -2, -1 ]);
+copy(state_file($promoted), state_file($upgraded)) or die "could not copy the state file: $!";
+$upgraded->start;
+is( $upgraded->safe_psql('postgres', qq(
+SELECT scru64_generate() > '$last';
+SELECT waits FROM scru64_generators WHERE node_id = 1;
+)),
+	"t\n1", 'promoted, with: the first ID waits for the clock, and is above what was given out');
+like(read_file(state_file($upgraded)), qr/^timeline 1$/m, 'promoted, with: the state file has the new timeline');
+$upgraded->stop;
+
+done_testing();
