@@ -3,8 +3,9 @@
 --		procedure that measures.
 --
 -- A subject is one question, such as the cost of an ID. Its contenders are
--- measured in turn, round by round, each round beginning with another one: what
--- happens to the machine meanwhile happens to all of them.
+-- measured in turn, round by round, in an order drawn by lot each time: what happens
+-- to the machine meanwhile happens to all of them, and none always follows the one
+-- that leaves the caches full.
 
 CREATE EXTENSION scru64;
 CREATE EXTENSION "uuid-ossp";
@@ -89,11 +90,10 @@ BEGIN
 	-- round 0 warms up and is not kept
 	FOR round IN 0 .. rounds LOOP
 		FOR c IN
-			SELECT s.*
-			FROM (SELECT b.*, row_number() OVER (ORDER BY b.place) AS n, count(*) OVER () AS of
-				  FROM bench.contender AS b
-				  WHERE b.subject = measure.subject) AS s
-			ORDER BY (s.n + round) % s.of
+			SELECT b.*
+			FROM bench.contender AS b
+			WHERE b.subject = measure.subject
+			ORDER BY random()
 		LOOP
 			IF c.before IS NOT NULL THEN
 				EXECUTE c.before;
