@@ -9,9 +9,6 @@
 
 CREATE EXTENSION scru64;
 CREATE EXTENSION "uuid-ossp";
-CREATE SCHEMA bench;
-SET search_path = bench, public;
-
 -- What people have installed besides
 DO $$
 DECLARE
@@ -25,6 +22,9 @@ BEGIN
 	END LOOP;
 END
 $$;
+
+CREATE SCHEMA bench;
+SET search_path = bench, public;
 
 -- What a table can take its IDs from: the type, the function of the DEFAULT.
 CREATE TABLE source (
