@@ -6,7 +6,7 @@ SET search_path = bench, public;
 
 SELECT format('CREATE TABLE %I (id %s DEFAULT %s PRIMARY KEY, payload integer)',
 			  'into ' || contender, type, id_default)
-FROM source ORDER BY place
+FROM source WHERE contender <> 'nextval, cache 100' ORDER BY place
 \gexec
 
 INSERT INTO contender (subject, contender, before, statement)
@@ -14,7 +14,7 @@ SELECT 'INSERT by DEFAULT', contender,
 	   format('TRUNCATE %I', 'into ' || contender),
 	   format('INSERT INTO %I (payload) SELECT n FROM generate_series(1, %s) AS n',
 			  'into ' || contender, :rows)
-FROM source ORDER BY place;
+FROM source WHERE contender <> 'nextval, cache 100' ORDER BY place;
 
 CALL measure('INSERT by DEFAULT', :rounds);
 
@@ -68,5 +68,5 @@ ORDER BY form, place;
 CALL measure('COPY in, text', :rounds);
 CALL measure('COPY in, binary', :rounds);
 
-SELECT format('DROP TABLE %I', 'into ' || contender) FROM source
+SELECT format('DROP TABLE IF EXISTS %I', 'into ' || contender) FROM source
 \gexec

@@ -36,12 +36,14 @@ CREATE TABLE source (
 );
 
 CREATE SEQUENCE ids;
+CREATE SEQUENCE ids_cached CACHE 100;
 
 INSERT INTO source (contender, type, call, id_default)
 SELECT s.contender, s.type, s.call, s.call
 FROM (VALUES
 	('scru64', 'scru64', 'scru64_generate()', NULL),
 	('nextval', 'bigint', 'nextval(''bench.ids'')', NULL),
+	('nextval, cache 100', 'bigint', 'nextval(''bench.ids_cached'')', NULL),
 	('gen_random_uuid', 'uuid', 'gen_random_uuid()', 'gen_random_uuid()'),
 	('uuid-ossp v4', 'uuid', 'uuid_generate_v4()', 'uuid_generate_v4()'),
 	('uuidv7', 'uuid', 'uuidv7()', 'uuidv7()'),
