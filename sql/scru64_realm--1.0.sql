@@ -61,8 +61,6 @@ ALTER TABLE scru64_realm.ledger
 		(tstzrange(granted_at, occupied_until)) STORED,
 	ADD PRIMARY KEY (lease_id),
 	ADD CONSTRAINT ledger_never_twice EXCLUDE USING gist (node_ctr_range WITH &&, occupied WITH &&),
-	ADD CONSTRAINT ledger_parent_fkey FOREIGN KEY (parent)
-		REFERENCES scru64_realm.ledger ON DELETE SET NULL,
 	ADD CHECK (node_id_size BETWEEN 1 AND 23),
 	ADD CHECK (node_id BETWEEN 0 AND (1 << node_id_size) - 1),
 	ADD CHECK (char_length(holder) BETWEEN 1 AND 200),
@@ -79,8 +77,6 @@ ALTER TABLE scru64_realm.ledger
 
 -- What is occupied now, out of a long history
 CREATE INDEX ledger_occupied_until ON scru64_realm.ledger (occupied_until) INCLUDE (node_ctr_range);
--- For ON DELETE SET NULL
-CREATE INDEX ledger_parent ON scru64_realm.ledger (parent) WHERE parent IS NOT NULL;
 
 COMMENT ON TABLE scru64_realm.ledger IS 'all leases, with those that have ended; lease_id is the holder''s secret';
 COMMENT ON COLUMN scru64_realm.ledger.lease_id IS 'secret that renews, releases and splits the lease';
@@ -93,7 +89,7 @@ COMMENT ON COLUMN scru64_realm.ledger.released_at IS 'when it was released or sp
 COMMENT ON COLUMN scru64_realm.ledger.occupied_until IS 'time from which the node may be leased again: end and guard time';
 COMMENT ON COLUMN scru64_realm.ledger.last_id IS 'ID after which the node continues; null if none is known';
 COMMENT ON COLUMN scru64_realm.ledger.last_id_final IS 'last_id was told when the lease ended: there are no later ones';
-COMMENT ON COLUMN scru64_realm.ledger.parent IS 'lease that was split into this one';
+COMMENT ON COLUMN scru64_realm.ledger.parent IS 'lease that was split into this one; it may have been pruned since';
 COMMENT ON COLUMN scru64_realm.ledger.node_ctr_range IS 'node_ctr values of the node';
 COMMENT ON COLUMN scru64_realm.ledger.occupied IS 'when nobody else may have the node';
 COMMENT ON CONSTRAINT ledger_never_twice ON scru64_realm.ledger
@@ -232,7 +228,7 @@ CREATE FUNCTION scru64_realm.commit_durably() RETURNS void
 	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+	IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
 		PERFORM set_config('synchronous_commit', 'on', true);
 	END IF;
 END
@@ -401,6 +397,15 @@ BEGIN
 	END IF;
 	PERFORM scru64_realm.expiry(scru64_realm.clock(), ttl);
 
+	-- A snapshot that is older than the wait for others does not show what they have
+	-- leased, or where they have ended.
+	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+		RAISE EXCEPTION 'cannot grant a lease in a transaction with isolation level %', current_setting('transaction_isolation')
+			USING ERRCODE = 'active_sql_transaction',
+				DETAIL = 'It does not see what others have committed since it began.',
+				HINT = 'Use isolation level read committed.';
+	END IF;
+
 	-- One at a time. What is read from here on was committed by everybody before.
 	BEGIN
 		LOCK TABLE scru64_realm.allocator IN EXCLUSIVE MODE;
@@ -484,14 +489,18 @@ BEGIN
 			RETURN;
 		EXCEPTION WHEN exclusion_violation THEN
 			-- Somebody has renewed, and committed, a lease that had just ended: look
-			-- again. A transaction that began to look before others committed sees
-			-- what was free then, however often it looks.
-			IF attempt = attempts OR current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-				RAISE EXCEPTION 'could not grant a lease due to concurrent leases'
+			-- again.
+			IF attempt = attempts THEN
+				RAISE EXCEPTION 'could not grant a lease due to concurrent renewals'
 					USING ERRCODE = 'serialization_failure',
-						DETAIL = format('The isolation level is %s.', current_setting('transaction_isolation')),
-						HINT = 'Try again in a new transaction, with isolation level read committed and nothing else in it.';
+						DETAIL = format('In %s attempts, somebody else has renewed the lease of the node that looked free.', attempts),
+						HINT = 'Try again.';
 			END IF;
+		WHEN lock_not_available THEN
+			RAISE EXCEPTION 'could not grant a lease within 10 seconds'
+				USING ERRCODE = 'lock_not_available',
+					DETAIL = 'Another transaction that has renewed, released or split a lease of this node is still open.',
+					HINT = 'Try again. Whoever renews a lease should commit at once.';
 		END;
 	END LOOP;
 END

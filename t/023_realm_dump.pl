@@ -55,6 +55,8 @@ FROM pg_proc AS p WHERE pronamespace = 'scru64_realm'::regnamespace ORDER BY p.o
 SELECT relname, has_table_privilege('app', oid, 'SELECT') FROM pg_class
 WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1;
 );
+# A lease that was split, behind those that came out of it
+$node->safe_psql('realm', 'UPDATE scru64_realm.ledger SET holder = holder WHERE released_at IS NOT NULL');
 my $before = $node->safe_psql('realm', $state);
 
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('realm') ], 'pg_dump');
@@ -90,6 +92,15 @@ FROM scru64_realm.lease(12, 'six', node_id => 4095)
 		't',
 		"$db: and continues after the last ID of before");
 }
+
+# Row by row
+my ($out, $err) = run_command([ 'pg_dump', '--inserts', '-f', "$dump.sql", $node->connstr('realm') ]);
+is($err, '', 'pg_dump --inserts warns of nothing');
+$node->safe_psql('postgres', 'CREATE DATABASE restored_row_by_row');
+$node->command_ok(
+	[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored_row_by_row'), '-f', "$dump.sql" ],
+	'psql with the INSERTs of pg_dump');
+is($node->safe_psql('restored_row_by_row', $state), $before, 'row by row: the same leases, settings and privileges');
 
 #
 # A standby knows the leases, grants none, and does after its promotion.
