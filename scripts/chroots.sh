@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2154
 #
 # chroots.sh
-#		What scripts/test-matrix, scripts/test-pg-upgrade and scripts/packages have
-#		in common: Debian's releases, each in a folder of its own.
+#		What scripts/test-matrix, scripts/test-pg-upgrade, scripts/test-neighbours and
+#		scripts/packages have in common: Debian's releases, each in a folder of its own.
 #
-# To be sourced after common.sh, which sets the variables that are not set here.  The caller sets the trap for EXIT and calls
-# cleanup_chroots in it.
+# To be sourced after common.sh, which sets the variables that are not set here.
+# The caller sets the trap for EXIT and calls cleanup_chroots in it.
 #
 # For each release a pristine tree is kept in a cache: Debian's minimal system and
 # its package postgresql, nothing else.  Commands run in copies of it that are

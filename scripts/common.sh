@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 #
 # common.sh
-#		What scripts/quickstart, scripts/test and scripts/interop have in common:
-#		find or install PostgreSQL, build in a copy of the tree, install, run a
-#		server that is thrown away.
+#		What the scripts have in common: find or install PostgreSQL and tools, build
+#		in a copy of the tree, install, run a server that is thrown away.
 #
 # To be sourced.  The caller sets the trap for EXIT and calls cleanup in it.
 #
 # Two rules hold throughout.  A server that was there before is never stopped,
-# restarted, upgraded or connected to.  Nothing is written into the checkout.
+# restarted, upgraded or connected to.  Nothing is written into the checkout, unless
+# the user asks for results there.
 
 set -euo pipefail
 umask 022

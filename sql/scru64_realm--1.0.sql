@@ -263,6 +263,7 @@ BEGIN
 	IF held.lease_id IS NULL THEN
 		RAISE EXCEPTION 'lease_id must not be null'
 			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = 'It says which lease is meant, and that the caller holds it.',
 				HINT = 'It is what scru64_realm.lease() returned as lease_id.';
 	END IF;
 

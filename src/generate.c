@@ -246,8 +246,7 @@ log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
 		return;
 	ereport(LOG,
 			(errmsg("the clock went back from %s to %s",
-					time_text(seen),
-					time_text(now)),
+					time_text(seen), time_text(now)),
 			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
 					   node_text(session.spec.node),
 					   "scru64.rollback_allowance", scru64_rollback_allowance)));

@@ -194,6 +194,17 @@ like(
 $one->query_safe('ROLLBACK');
 is($two->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'two')"), $spec, 'after a rollback it is free');
 
+# So they do for a renewal that is not committed, where they would have the node.
+my $renewed = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 100)");
+$one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
+$node->safe_psql('postgres', "UPDATE test_clock SET moved = moved + '2 hours'");
+($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'two', node_id => 100)");
+like(
+	$err,
+	qr/ERROR:  55P03: could not grant a lease within 10 seconds\nDETAIL:  Another transaction that has renewed.*\nHINT:  Try again/,
+	'who waits for too long for a renewal gets 55P03');
+$one->query_safe('ROLLBACK');
+
 # A lease that is renewed at the last moment, while somebody else asks for the node:
 # it is in nobody's way until that is committed, and then it is.
 $node->safe_psql('postgres',
@@ -237,10 +248,13 @@ foreach my $call (
 	"SELECT lease_id FROM scru64_realm.lease(8, 'one')",
 	"SELECT lease_id FROM scru64_realm.split((SELECT lease_id FROM scru64_realm.lease(8, 'one')), 9) LIMIT 1")
 {
-	is( $one->query_safe("BEGIN; SET LOCAL synchronous_commit = off; SELECT FROM ($call) AS l; SHOW synchronous_commit; ROLLBACK") =~
-		  s/^\s*(.*?)\s*$/$1/sr,
-		'on',
-		"synchronous: $call");
+	foreach my $level ('off', 'remote_write')
+	{
+		is( $one->query_safe("BEGIN; SET LOCAL synchronous_commit = $level; SELECT FROM ($call) AS l; SHOW synchronous_commit; ROLLBACK") =~
+			  s/^\s*(.*?)\s*$/$1/sr,
+			'on',
+			"synchronous, not $level: $call");
+	}
 }
 
 $_->quit foreach ($one, $two);
