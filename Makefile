@@ -15,7 +15,6 @@ OBJS = \
 	src/selectivity.o \
 	src/state_file.o \
 	src/time.o \
-	src/time_index.o \
 	src/type.o
 
 DATA = \

@@ -277,20 +277,13 @@ COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
 -- Parts of an ID
 -- ---------------------------------------------------------------------------
 
--- Its support function supports nothing: it has the library loaded in time for
--- conditions on scru64_timestamp(id) to find an index on id.
-CREATE FUNCTION scru64_timestamp_support(internal) RETURNS internal
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_timestamp(scru64) RETURNS timestamptz
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-	SUPPORT scru64_timestamp_support;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_node_ctr(scru64) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_from_parts(ts timestamptz, node_ctr integer) RETURNS scru64
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION scru64_timestamp_support(internal)
-	IS 'planner support for scru64_timestamp';
 COMMENT ON FUNCTION scru64_timestamp(scru64)
 	IS 'time of an ID: start of its tick of 256 ms';
 COMMENT ON FUNCTION scru64_node_ctr(scru64)

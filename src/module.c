@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * module.c
- *		What happens when the library is loaded: settings, planner hook, memory
- *		request.
+ *		What happens when the library is loaded: settings, memory request.
  *
  * Upper storey, at the top: nothing calls it but PostgreSQL.
  *
@@ -22,7 +21,6 @@
 #include "generate.h"
 #include "node_spec.h"
 #include "node_state.h"
-#include "time_index.h"
 
 #define GUC_PREFIX			"scru64"
 #define NODE_SPEC_SETTING	GUC_PREFIX ".node_spec"
@@ -114,8 +112,6 @@ _PG_init(void)
 							NULL);
 
 	MarkGUCPrefixReserved(GUC_PREFIX);
-
-	time_index_init();
 
 	if (COMPAT_PRELOAD_RESERVES_MEMORY &&
 		process_shared_preload_libraries_in_progress)

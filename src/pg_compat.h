@@ -32,17 +32,6 @@
 	} while (0)
 #endif
 
-/* May a role call a function?  One test for all kinds of objects from 16 on. */
-#include "utils/acl.h"
-#if PG_VERSION_NUM >= 160000
-#include "catalog/pg_proc.h"
-#define compat_function_aclcheck(funcid, roleid) \
-	object_aclcheck(ProcedureRelationId, funcid, roleid, ACL_EXECUTE)
-#else
-#define compat_function_aclcheck(funcid, roleid) \
-	pg_proc_aclcheck(funcid, roleid, ACL_EXECUTE)
-#endif
-
 /*
  * Memory for what a check hook hands to its assign hook; NULL if there is none
  * left.
