@@ -12,6 +12,7 @@ OBJS = \
 	src/module.o \
 	src/node_spec.o \
 	src/node_state.o \
+	src/operators.o \
 	src/selectivity.o \
 	src/state_file.o \
 	src/time.o \
