@@ -128,7 +128,7 @@ ceiling_page_missing(void)
 void
 ceiling_page_check_owner(void)
 {
-	Oid			owner = compat_relid_by_file(GLOBALTABLESPACE_OID, CEILING_FILE);
+	Oid			owner = RelidByRelfilenumber(GLOBALTABLESPACE_OID, CEILING_FILE);
 
 	if (OidIsValid(owner))
 		ereport(ERROR,

@@ -14,7 +14,7 @@ SET jit = off;
 -- What there is
 --
 SELECT p.oid::regprocedure AS function, prorettype::regtype AS returns,
-	   provolatile, proisstrict, proparallel, prosupport
+	   provolatile, proisstrict, proparallel
 FROM pg_proc AS p
 WHERE pronamespace = (SELECT extnamespace FROM pg_extension WHERE extname = 'scru64')
 	AND (proname IN ('scru64_timestamp', 'scru64_node_ctr', 'scru64_from_parts',
