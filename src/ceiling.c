@@ -133,7 +133,7 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 		node_slots_durable() < target)
 	{
 		if (!ceiling_page_read(&on_page))
-			ceiling_page_missing();
+			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		if (on_page != reservation->written)
 			start_above(on_page);
 		else
@@ -166,7 +166,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 	if (!ceiling_page_exists())
 	{
 		if (pg_atomic_read_u32(&node_slots_reservation()->loaded))
-			ceiling_page_missing();
+			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		ceiling_page_write(0);
 	}
 	ceiling_page_unlock();

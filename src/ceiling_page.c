@@ -91,35 +91,16 @@ ceiling_page_unlock(void)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-/* What the HINT of every error about the page says. */
-static int
-page_hint(void)
-{
-	return errhint("No ID is generated, because it might have been given out before. Restore the file from a backup of this server, or set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
-				   "scru64.node_spec", "scru64_set_ceiling()");
-}
-
-static void damaged(const char *reason) pg_attribute_noreturn();
-
-static void
-damaged(const char *reason)
+/* XX001, and no ID. */
+void
+ceiling_page_damaged(const char *reason)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("file \"%s\" is damaged", CEILING_PATH),
 			 errdetail("%s", reason),
-			 page_hint()));
-}
-
-/* The page is gone, and what it said may be remembered by other processes. */
-void
-ceiling_page_missing(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("file \"%s\" has disappeared", CEILING_PATH),
-			 errdetail("It is missing or empty, and was there since the server was started."),
-			 page_hint()));
+			 errhint("No ID is generated, because it might have been given out before. Restore the file from a backup of this server, or set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+					 "scru64.node_spec", "scru64_set_ceiling()")));
 }
 
 /*
@@ -185,15 +166,9 @@ ceiling_of_page(Page page)
 
 	memcpy(&contents, PageGetContents(page), CEILING_PAGE_LEN);
 	if (contents.magic != CEILING_MAGIC ||
+		contents.version != CEILING_VERSION ||
 		!EQ_CRC32C(contents.crc, contents_crc(&contents)))
-		damaged("Its page is not one that was written for the ceiling of scru64.");
-	if (contents.version != CEILING_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("file \"%s\" has version %u, which this version of scru64 cannot read",
-						CEILING_PATH, contents.version),
-				 errdetail("It reads version %d.", CEILING_VERSION),
-				 errhint("Install the version of scru64 that has written the file.")));
+		ceiling_page_damaged("Its page is not one that this version of scru64 has written.");
 	return contents.ceiling;
 }
 

@@ -214,13 +214,6 @@ start_word(void)
 	return NODE_STATE_NO_ID | scru64_compose(node_slots->floor, serial);
 }
 
-/* Can the node of this state have given out an ID that counts as recent? */
-static bool
-state_in_use(uint64 state, uint64 now, uint64 allowance)
-{
-	return node_state_tick(state) + allowance >= now;
-}
-
 static void
 report_slot(NodeSlot *slot, NodeKey key, NodeReport *report)
 {
@@ -279,6 +272,15 @@ forget_state(uint64 state)
 	node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }
 
+/* The same for a retired node, which then is none.  0 is of no node. */
+static void
+forget_retired(int place)
+{
+	forget_state(node_slots->retired_ids[place]);
+	node_slots->retired_keys[place] = 0;
+	node_slots->retired_ids[place] = 0;
+}
+
 /*
  * Keep the last ID of a node that has lost its slot.  Lock held exclusively.
  *
@@ -295,8 +297,7 @@ retire_state(NodeKey key, uint64 state)
 	/* a free place, or if there is none the next in turn */
 	for (int i = 0; i < RETIRED_NODES && node_slots->retired_keys[place] != 0; i++)
 		place = (place + 1) % RETIRED_NODES;
-	if (node_slots->retired_keys[place] != 0)
-		forget_state(node_slots->retired_ids[place]);
+	forget_retired(place);
 	node_slots->retired_keys[place] = key;
 	node_slots->retired_ids[place] = state;
 	node_slots->next_retired = (place + 1) % RETIRED_NODES;
@@ -313,20 +314,23 @@ recall_state(NodeKey key)
 	{
 		if (node_slots->retired_keys[i] == key)
 		{
+			uint64		state = node_slots->retired_ids[i];
+
 			node_slots->retired_keys[i] = 0;
-			return node_slots->retired_ids[i];
+			node_slots->retired_ids[i] = 0;
+			return state;
 		}
 	}
 	return 0;
 }
 
 /*
- * Forget every node with a slot that overlaps this one, unless it is in use:
+ * Forget every node that overlaps this one, unless it has a slot and is in use:
  * then leave it, report it and return false.  Lock held exclusively.
  */
 static bool
-forget_overlapping_slots(Scru64Node node, uint64 now, uint64 allowance,
-						 NodeReport *obstacle)
+forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
+				   NodeReport *obstacle)
 {
 	for (int i = 0; i < NODE_SLOTS; i++)
 	{
@@ -339,7 +343,7 @@ forget_overlapping_slots(Scru64Node node, uint64 now, uint64 allowance,
 
 		/* it may be used until it is taken, so look at what it was then */
 		state = take_slot(slot);
-		if (state_in_use(state, now, allowance))
+		if (node_state_tick(state) + allowance >= now)
 		{
 			give_slot(slot, key, state);
 			report_slot(slot, key, obstacle);
@@ -347,29 +351,11 @@ forget_overlapping_slots(Scru64Node node, uint64 now, uint64 allowance,
 		}
 		forget_state(state);
 	}
-	return true;
-}
-
-/* The same among the retired nodes. */
-static bool
-forget_overlapping_retired(Scru64Node node, uint64 now, uint64 allowance,
-						   NodeReport *obstacle)
-{
 	for (int i = 0; i < RETIRED_NODES; i++)
 	{
-		NodeKey		key = node_slots->retired_keys[i];
-		uint64		state = node_slots->retired_ids[i];
-
-		if (key == 0 || !nodes_overlap(node, node_of_key(key)))
-			continue;
-		if (state_in_use(state, now, allowance))
-		{
-			obstacle->node = node_of_key(key);
-			obstacle->state = state;
-			return false;
-		}
-		node_slots->retired_keys[i] = 0;
-		forget_state(state);
+		if (node_slots->retired_keys[i] != 0 &&
+			nodes_overlap(node, node_of_key(node_slots->retired_keys[i])))
+			forget_retired(i);
 	}
 	return true;
 }
@@ -440,8 +426,7 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 	state = recall_state(key);
 	if (state != 0)
 		return start_node(key, state, now);
-	if (!forget_overlapping_slots(node, now, allowance, obstacle) ||
-		!forget_overlapping_retired(node, now, allowance, obstacle))
+	if (!forget_overlapping(node, now, allowance, obstacle))
 		return NULL;
 	return start_node(key, start_word(), now);
 }
@@ -516,11 +501,7 @@ retire_all(void)
 			forget_state(take_slot(slot_at(i)));
 	}
 	for (int i = 0; i < RETIRED_NODES; i++)
-	{
-		if (node_slots->retired_keys[i] != 0)
-			forget_state(node_slots->retired_ids[i]);
-		node_slots->retired_keys[i] = 0;
-	}
+		forget_retired(i);
 }
 
 /* Have every node start again, above all that any of them has given out. */
