@@ -65,30 +65,26 @@ static const RelFileLocator ceiling_locator =
 	GLOBALTABLESPACE_OID, InvalidOid, CEILING_FILE
 };
 
-static void
-set_lock_tag(LOCKTAG *tag)
+static const LOCKTAG ceiling_lock =
 {
-	SET_LOCKTAG_RELATION_EXTEND(*tag, InvalidOid, CEILING_FILE);
-}
+	.locktag_field1 = InvalidOid,
+	.locktag_field2 = CEILING_FILE,
+	.locktag_type = LOCKTAG_RELATION_EXTEND,
+	.locktag_lockmethodid = DEFAULT_LOCKMETHOD
+};
 
 /* Lock the page.  False if it is locked and the caller does not want to wait. */
 bool
 ceiling_page_lock(bool wait)
 {
-	LOCKTAG		tag;
-
-	set_lock_tag(&tag);
-	return LockAcquire(&tag, ExclusiveLock, false, !wait) !=
+	return LockAcquire(&ceiling_lock, ExclusiveLock, false, !wait) !=
 		LOCKACQUIRE_NOT_AVAIL;
 }
 
 void
 ceiling_page_unlock(void)
 {
-	LOCKTAG		tag;
-
-	set_lock_tag(&tag);
-	LockRelease(&tag, ExclusiveLock, false);
+	LockRelease(&ceiling_lock, ExclusiveLock, false);
 }
 
 /* XX001, and no ID. */
@@ -99,24 +95,8 @@ ceiling_page_damaged(const char *reason)
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("file \"%s\" is damaged", CEILING_PATH),
 			 errdetail("%s", reason),
-			 errhint("No ID is generated, because it might have been given out before. Restore the file from a backup of this server, or set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+			 errhint("No ID is generated, because it might have been given out before. Set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 "scru64.node_spec", "scru64_set_ceiling()")));
-}
-
-/*
- * An error if the file is another's.  Not with the page locked.
- */
-void
-ceiling_page_check_owner(void)
-{
-	Oid			owner = RelidByRelfilenumber(GLOBALTABLESPACE_OID, CEILING_FILE);
-
-	if (OidIsValid(owner))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("file \"%s\" belongs to another relation", CEILING_PATH),
-				 errdetail("Its OID is %u.", owner),
-				 errhint("Have that relation rewritten, for example by VACUUM FULL.")));
 }
 
 /*
@@ -226,13 +206,22 @@ ceiling_page_read(uint64 *ceiling)
 	return true;
 }
 
-/* See to it that the file has its one page.  A crash here leaves it empty or zero. */
+/*
+ * See to it that the file is ours and has its one page.  A crash here leaves it
+ * empty or zero.
+ */
 static void
-create_page(void)
+provide_page(void)
 {
 	SMgrRelation file = open_file();
 	PGIOAlignedBlock zero;
 
+	if (OidIsValid(RelidByRelfilenumber(GLOBALTABLESPACE_OID, CEILING_FILE)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("file \"%s\" belongs to a relation", CEILING_PATH),
+				 errdetail("The ceiling of scru64 needs it."),
+				 errhint("Have that relation rewritten, for example by VACUUM FULL.")));
 	if (has_page(file))
 		return;
 	smgrcreate(file, MAIN_FORKNUM, false);
@@ -266,7 +255,7 @@ ceiling_page_write(uint64 ceiling)
 	Buffer		buffer;
 	XLogRecPtr	lsn;
 
-	create_page();
+	provide_page();
 	/* does not read, so that a damaged page is no obstacle */
 	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
 									   RBM_ZERO_AND_LOCK, NULL, true);

@@ -272,13 +272,13 @@ forget_state(uint64 state)
 	node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }
 
-/* The same for a retired node, which then is none.  0 is of no node. */
+/* The same for what is in a place of a retired node, if there is anything. */
 static void
 forget_retired(int place)
 {
-	forget_state(node_slots->retired_ids[place]);
+	if (node_slots->retired_keys[place] != 0)
+		forget_state(node_slots->retired_ids[place]);
 	node_slots->retired_keys[place] = 0;
-	node_slots->retired_ids[place] = 0;
 }
 
 /*
@@ -314,11 +314,8 @@ recall_state(NodeKey key)
 	{
 		if (node_slots->retired_keys[i] == key)
 		{
-			uint64		state = node_slots->retired_ids[i];
-
 			node_slots->retired_keys[i] = 0;
-			node_slots->retired_ids[i] = 0;
-			return state;
+			return node_slots->retired_ids[i];
 		}
 	}
 	return 0;
@@ -489,38 +486,18 @@ node_slots_continue_after(NodeSlot *slot, const NodeSpec *spec)
 }
 
 /*
- * Take the slots from all nodes and forget all, but for the floor.  Lock held
- * exclusively.
+ * Have every node start again, above this tick, which the caller knows to be
+ * above all that counts.
  */
-static void
-retire_all(void)
-{
-	for (int i = 0; i < NODE_SLOTS; i++)
-	{
-		if (pg_atomic_read_u32(&slot_at(i)->key) != 0)
-			forget_state(take_slot(slot_at(i)));
-	}
-	for (int i = 0; i < RETIRED_NODES; i++)
-		forget_retired(i);
-}
-
-/* Have every node start again, above all that any of them has given out. */
-void
-node_slots_retire_all(void)
-{
-	ensure_node_slots();
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	retire_all();
-	LWLockRelease(&node_slots->lock);
-}
-
-/* Have every node start again, above this tick and nothing else. */
 void
 node_slots_restart(uint64 floor)
 {
 	ensure_node_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	retire_all();
+	for (int i = 0; i < NODE_SLOTS; i++)
+		(void) take_slot(slot_at(i));
+	for (int i = 0; i < RETIRED_NODES; i++)
+		node_slots->retired_keys[i] = 0;
 	node_slots->floor = floor;
 	LWLockRelease(&node_slots->lock);
 }
