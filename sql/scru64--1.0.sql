@@ -314,6 +314,11 @@ CREATE FUNCTION scru64_max(timestamptz) RETURNS scru64
 COMMENT ON FUNCTION scru64_min(timestamptz) IS 'smallest ID whose time is not before this';
 COMMENT ON FUNCTION scru64_max(timestamptz) IS 'largest ID whose time is not after this';
 
+-- Explicit: it is a bound, and not a new ID to store.
+CREATE CAST (timestamptz AS scru64) WITH FUNCTION scru64_min(timestamptz);
+
+COMMENT ON CAST (timestamptz AS scru64) IS 'smallest ID whose time is not before this: a bound, not a new ID';
+
 CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean
 	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 	RETURN $1 < scru64_min($2);

@@ -107,6 +107,11 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 #define compat_wait_event(name) PG_WAIT_EXTENSION
 #endif
 
+/* Functions that do not return: spelled so from 18 on. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn		pg_attribute_noreturn()
+#endif
+
 /* 18 shows a module's name and version in pg_get_loaded_modules(). */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_MODULE_MAGIC(module_name, module_version) \
