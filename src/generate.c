@@ -205,7 +205,7 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 		case GENERATOR_CLOCK_BEHIND:
 			clock_behind(*state);
 		case GENERATOR_EXHAUSTED:
-			timestamps_exhausted();
+			clock_out_of_range();
 	}
 	pg_unreachable();
 }

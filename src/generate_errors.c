@@ -133,25 +133,13 @@ clock_behind(uint64 state)
 
 /* 58000 */
 void
-clock_before_epoch(void)
+clock_out_of_range(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the clock is before the first timestamp of type %s", "scru64"),
-			 errdetail("The clock reads %s. Timestamps start with the year 1970.",
-					   clock_text()),
-			 errhint("Correct the clock.")));
-}
-
-/* 58000 */
-void
-timestamps_exhausted(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the clock is past the last timestamp of type %s", "scru64"),
-			 errdetail("The clock reads %s. The last timestamp is of %s.",
-					   clock_text(),
+			 errmsg("the clock is out of range for type %s", "scru64"),
+			 errdetail("The clock reads %s. IDs have times from %s to %s.",
+					   clock_text(), time_text(SCRU64_FIRST_TIMESTAMP),
 					   time_text(SCRU64_LAST_TIMESTAMP)),
 			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));

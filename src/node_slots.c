@@ -12,22 +12,14 @@
  *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
  *						by compare-and-swap; replaced under the lock.
  *	NodeSlot.key		atomic.  Read without a lock, written under it.
- *	NodeSlot.clock		atomic; a hint, no ID depends on it.
- *	the counts, and when something was logged
- *						atomic; no ID depends on them.
- *	NodeSlots.allowance	atomic; what a session with the right to has set.
- *	NodeSlots.floor, starts, hand, retired, next_retired
- *						the lock.
- *	NodeSlots.reservation
- *						see ceiling.c.
- *	NodeSlots.lock		taken exclusively to give or take a slot, shared to look
- *						one up.  While it is held nothing raises, allocates or
- *						waits, and it is not on the path of an ordinary ID.
+ *	NodeSlots.reservation	see ceiling.c.
+ *	other atomics		are hints, counts and settings: no ID depends on them.
+ *	all else			the lock.  It is taken to find, give or take a slot, and
+ *						while it is held nothing raises, allocates or waits.
  *
  * A state word is one of
  *
- *	last ID				Every ID of the node that was given out is at or below
- *						it.
+ *	last ID				Every ID of the node that was given out is at or below it.
  *	start				NO_ID | timestamp << 24 | serial number.  The node has
  *						given out nothing since it got the slot, and must not
  *						give out anything in that tick or before.
@@ -36,9 +28,9 @@
  * Invariants:
  *
  *	- floor is at or above the tick of every ID of every node that has neither a
- *	  slot nor a place among the retired ones, and a node that has neither starts
- *	  above it.  So nothing that matters is forgotten, whatever the clock does.
- *	  Only node_slots_restart() lowers it.
+ *	  slot nor a place among the retired ones, and at or below the ceiling on the
+ *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
+ *	  whatever the clock does.  Only node_slots_restart() lowers it.
  *
  *	- No two nodes that overlap have a slot or a place among the retired ones.
  *
@@ -99,7 +91,6 @@ typedef struct NodeSlots
 /* This backend's address of the shared memory; NULL until it is needed. */
 static NodeSlots *node_slots = NULL;
 
-/* Bytes of shared memory. */
 Size
 node_slots_size(void)
 {
@@ -446,15 +437,6 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 	NodeSlot   *slot;
 
 	ensure_node_slots();
-
-	/* nearly always another session of the node has been here before */
-	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	slot = find_slot(node_key(node));
-	if (slot != NULL)
-		*state = pg_atomic_read_u64(&slot->state);
-	LWLockRelease(&node_slots->lock);
-	if (slot != NULL)
-		return slot;
 
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	slot = find_or_start(node, now, allowance, obstacle);
