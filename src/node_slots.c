@@ -13,7 +13,7 @@
  *						by compare-and-swap; replaced under the lock.
  *	NodeSlot.key		atomic.  Read without a lock, written under it.
  *	NodeSlots.reservation	see ceiling.c.
- *	other atomics		are hints, counts and settings: no ID depends on them.
+ *	other atomics		are hints and counts: no ID depends on them.
  *	all else			the lock.  It is taken to find, give or take a slot, and
  *						while it is held nothing raises, allocates or waits.
  *
@@ -80,7 +80,6 @@ typedef struct NodeSlots
 	int			next_retired;	/* where the search for a place begins */
 	uint32		starts;			/* serial number of the next start */
 	uint64		floor;			/* in ticks */
-	pg_atomic_uint32 allowance; /* milliseconds, or NODE_SLOTS_NO_ALLOWANCE */
 	Reservation reservation;
 	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
@@ -116,7 +115,6 @@ init_node_slots(void *memory)
 	memset(slots, 0, sizeof(NodeSlots));
 	slots->tranche_id = LWLockNewTrancheId();
 	LWLockInitialize(&slots->lock, slots->tranche_id);
-	pg_atomic_init_u32(&slots->allowance, NODE_SLOTS_NO_ALLOWANCE);
 	pg_atomic_init_u32(&slots->reservation.loaded, 0);
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
 	for (int kind = 0; kind < NODE_LOG_KINDS; kind++)
@@ -151,14 +149,6 @@ node_slots_reservation(void)
 {
 	ensure_node_slots();
 	return &node_slots->reservation;
-}
-
-/* scru64.rollback_allowance as it is set for the server. */
-pg_atomic_uint32 *
-node_slots_allowance(void)
-{
-	ensure_node_slots();
-	return &node_slots->allowance;
 }
 
 /*
@@ -425,8 +415,7 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
  *	now			the clock, in ticks
  *	allowance	scru64.rollback_allowance, in ticks
  *
- * NULL if the node overlaps another one that is in use: *obstacle, of which the
- * counts are not set.  Else *state is the node's.  The slot stays good to read
+ * NULL if the node overlaps another one that is in use, *obstacle.  Else *state is the node's.  The slot stays good to read
  * for the life of the backend, but may be given to another node at any time:
  * node_slot_read() tells.  Not to be called before the ceiling was loaded.
  */
@@ -444,27 +433,6 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 		*state = pg_atomic_read_u64(&slot->state);
 	LWLockRelease(&node_slots->lock);
 	return slot;
-}
-
-/*
- * Raise the state of a node to spec->node_prev, if it has not reached that, if
- * the slot is still the node's, and if the ceiling is high enough.
- */
-void
-node_slots_continue_after(NodeSlot *slot, const NodeSpec *spec)
-{
-	Generator	generator = generator_make(spec->node);
-	uint64		state;
-
-	/* under the lock, so that the slot stays the node's */
-	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	state = pg_atomic_read_u64(&slot->state);
-	while (pg_atomic_read_u32(&slot->key) == node_key(spec->node) &&
-		   node_slots_durable() >= scru64_get_timestamp(spec->node_prev) &&
-		   node_state_last(state, &generator) < spec->node_prev &&
-		   !node_slot_advance(slot, &state, spec->node_prev))
-		continue;
-	LWLockRelease(&node_slots->lock);
 }
 
 /*
