@@ -143,6 +143,7 @@ sub make_template
 	$node->append_conf(
 		'postgresql.conf', qq(
 wal_keep_size = 256MB
+bgwriter_delay = 10s
 max_prepared_transactions = 10
 restart_after_crash = on
 )) if $params{allows_streaming};
