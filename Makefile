@@ -7,16 +7,20 @@ EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" scru64.contro
 MODULE_big = scru64
 OBJS = \
 	src/base36.o \
+	src/ceiling.o \
+	src/ceiling_page.o \
+	src/clock.o \
 	src/generate.o \
+	src/generate_errors.o \
 	src/generator.o \
 	src/module.o \
+	src/node_slots.o \
 	src/node_spec.o \
-	src/node_state.o \
 	src/selectivity.o \
-	src/state_file.o \
+	src/settings.o \
 	src/time.o \
-	src/time_index.o \
-	src/type.o
+	src/type.o \
+	src/views.o
 
 DATA = \
 	sql/scru64--1.0.sql \
@@ -44,7 +48,7 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 
 # Every module's symbols share one name space in a server: show others only
 # names that say scru64.
-src/base36.o src/generator.o src/node_spec.o src/node_state.o src/state_file.o: \
+src/base36.o src/ceiling_page.o src/clock.o src/generate_errors.o src/generator.o src/node_slots.o src/node_spec.o: \
 	CFLAGS += -fvisibility=hidden
 
 .PHONY: unit-check

@@ -277,20 +277,13 @@ COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
 -- Parts of an ID
 -- ---------------------------------------------------------------------------
 
--- Its support function supports nothing: it has the library loaded in time for
--- conditions on scru64_timestamp(id) to find an index on id.
-CREATE FUNCTION scru64_timestamp_support(internal) RETURNS internal
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_timestamp(scru64) RETURNS timestamptz
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
-	SUPPORT scru64_timestamp_support;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_node_ctr(scru64) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_from_parts(ts timestamptz, node_ctr integer) RETURNS scru64
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION scru64_timestamp_support(internal)
-	IS 'planner support for scru64_timestamp';
 COMMENT ON FUNCTION scru64_timestamp(scru64)
 	IS 'time of an ID: start of its tick of 256 ms';
 COMMENT ON FUNCTION scru64_node_ctr(scru64)
@@ -432,6 +425,31 @@ CREATE FUNCTION scru64_generate(count integer) RETURNS SETOF scru64
 COMMENT ON FUNCTION scru64_generate() IS 'next ID of this session''s node';
 COMMENT ON FUNCTION scru64_generate(integer) IS 'next IDs of this session''s node, in order';
 
+CREATE FUNCTION scru64_parse_node_spec(
+	node_spec text,
+	OUT node_id integer,
+	OUT node_id_size integer,
+	OUT node_prev scru64
+) AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_parse_node_spec(text) IS 'what a node spec says';
+
+-- The page that no ID leaves without belongs to the server, not to a database: it
+-- is made once, and stays.
+CREATE FUNCTION scru64_create_ceiling() RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+SELECT scru64_create_ceiling();
+DROP FUNCTION scru64_create_ceiling();
+
+CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT pg_catalog.clock_timestamp()) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
+	IS 'have all nodes of this server start after this time, whatever they have given out';
+
+-- Superusers are not asked: the function refuses everybody else, too.
+REVOKE ALL ON FUNCTION scru64_set_ceiling(timestamptz) FROM PUBLIC;
+
 CREATE FUNCTION scru64_generators(
 	OUT node_id integer,
 	OUT node_id_size integer,
@@ -459,7 +477,7 @@ COMMENT ON COLUMN scru64_generators.node_id_size IS 'bits of the node_id';
 COMMENT ON COLUMN scru64_generators.last_id IS 'last ID given out';
 COMMENT ON COLUMN scru64_generators.node_spec IS 'node spec that continues after the last ID';
 COMMENT ON COLUMN scru64_generators.lead IS 'time of the last ID minus the clock';
-COMMENT ON COLUMN scru64_generators.durable_until IS 'time up to which IDs can be given out before the state file is written again';
+COMMENT ON COLUMN scru64_generators.durable_until IS 'time up to which IDs can be given out before the ceiling is raised again';
 COMMENT ON COLUMN scru64_generators.counter_overflows IS 'ticks entered early because the counter was full';
 COMMENT ON COLUMN scru64_generators.clock_rollbacks IS 'times the clock was seen to go back';
 COMMENT ON COLUMN scru64_generators.waits IS 'IDs that had to wait for the clock';

@@ -32,15 +32,23 @@
 	} while (0)
 #endif
 
-/* May a role call a function?  One test for all kinds of objects from 16 on. */
-#include "utils/acl.h"
+/* Files of relations, and how they are named, have other names from 16 on. */
 #if PG_VERSION_NUM >= 160000
-#include "catalog/pg_proc.h"
-#define compat_function_aclcheck(funcid, roleid) \
-	object_aclcheck(ProcedureRelationId, funcid, roleid, ACL_EXECUTE)
+#include "storage/relfilelocator.h"
+#include "utils/relfilenumbermap.h"
+#define compat_relid_by_file(tablespace, number) \
+	RelidByRelfilenumber(tablespace, number)
 #else
-#define compat_function_aclcheck(funcid, roleid) \
-	pg_proc_aclcheck(funcid, roleid, ACL_EXECUTE)
+#include "storage/relfilenode.h"
+typedef RelFileNode RelFileLocator;
+typedef PGAlignedBlock PGIOAlignedBlock;
+#include "utils/relfilenodemap.h"
+#define compat_relid_by_file(tablespace, number) \
+	RelidByRelfilenode(tablespace, number)
+#endif
+#if PG_VERSION_NUM < 170000
+#include "storage/backendid.h"
+#define INVALID_PROC_NUMBER InvalidBackendId
 #endif
 
 /*

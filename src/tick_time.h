@@ -37,4 +37,7 @@ tick_of_time(TimestampTz time)
 	return (uint64) ((time - UNIX_EPOCH_TIMESTAMP) / TICK_USECS);
 }
 
+/* The same for any time; 22008 if it has no tick, infinity included. */
+extern uint64 checked_tick_of_time(TimestampTz time);
+
 #endif							/* TICK_TIME_H */

@@ -45,6 +45,21 @@ scru64_timestamp(PG_FUNCTION_ARGS)
 	PG_RETURN_TIMESTAMPTZ(id_time((uint64) PG_GETARG_INT64(0)));
 }
 
+uint64
+checked_tick_of_time(TimestampTz time)
+{
+	/* infinity is out of range by its value */
+	if (time < UNIX_EPOCH_TIMESTAMP || time >= LAST_TICK_TIMESTAMP + TICK_USECS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range for type %s: \"%s\"", "scru64",
+						timestamptz_to_str(time)),
+				 errdetail("The timestamp of a scru64 is between the years 1970 and 4261."),
+				 errhint("For the end of a range of IDs use %s or %s, which take any time.",
+						 "scru64_min(ts)", "scru64_max(ts)")));
+	return tick_of_time(time);
+}
+
 /*
  * scru64_from_parts(ts timestamptz, node_ctr integer) -> scru64
  *
@@ -55,18 +70,9 @@ scru64_timestamp(PG_FUNCTION_ARGS)
 Datum
 scru64_from_parts(PG_FUNCTION_ARGS)
 {
-	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	uint64		tick = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
 	int32		node_ctr = PG_GETARG_INT32(1);
 
-	/* infinity is out of range by its value */
-	if (time < UNIX_EPOCH_TIMESTAMP || time >= LAST_TICK_TIMESTAMP + TICK_USECS)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("timestamp out of range for type %s: \"%s\"", "scru64",
-						timestamptz_to_str(time)),
-				 errdetail("The timestamp of a scru64 is between the years 1970 and 4261."),
-				 errhint("For the end of a range of IDs use %s or %s, which take any time.",
-						 "scru64_min(ts)", "scru64_max(ts)")));
 	if (node_ctr < 0 || node_ctr > (int32) SCRU64_MAX_NODE_CTR)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
@@ -75,8 +81,7 @@ scru64_from_parts(PG_FUNCTION_ARGS)
 						   SCRU64_MAX_NODE_CTR),
 				 errhint("A node_ctr is node_id << (24 - node_id_size) | counter.")));
 
-	PG_RETURN_INT64((int64) scru64_compose(tick_of_time(time),
-										   (uint32) node_ctr));
+	PG_RETURN_INT64((int64) scru64_compose(tick, (uint32) node_ctr));
 }
 
 /*

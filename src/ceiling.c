@@ -1,0 +1,208 @@
+/*-------------------------------------------------------------------------
+ *
+ * ceiling.c
+ *		The ceiling: how far the IDs of this server may go.
+ *
+ * Upper storey.  Loads, raises and sets the ceiling for the slots of
+ * node_slots.c, and keeps it on the page of ceiling_page.c.
+ *
+ * Every ID that leaves is of a tick at or below the ceiling, and the ceiling is
+ * flushed to the WAL before.  So in the order of the WAL it stands before every
+ * row with such an ID: whatever state a server has by replaying WAL, by a crash, a
+ * promotion, a restore to any point, with a row it has the row's ceiling.  It
+ * starts above that.  No clock comes into it.
+ *
+ * What guards what:
+ *
+ *	the page, Reservation.written
+ *						the page's lock (ceiling_page_lock), which is held during
+ *						I/O, and can be waited for cancellably.
+ *	Reservation.loaded	atomic; set under the page's lock, once.
+ *	Reservation.durable	atomic; written under the page's lock, read without.
+ *
+ * Invariants:
+ *
+ *	- durable is 0, or the ceiling on the page, flushed, and written by this
+ *	  shared memory.
+ *
+ *	- A raise is a reservation: of the ticks above the page's ceiling up to the
+ *	  new one, for this shared memory.  Where the page does not have what this
+ *	  shared memory wrote last, somebody else did, say an older version of the
+ *	  library with slots of its own: then all slots are taken from their nodes,
+ *	  which start again above the page's ceiling.
+ *
+ *	- A page that has been there since the slots were loaded is not made anew if
+ *	  it disappears, except by scru64_set_ceiling().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/timestamp.h"
+
+#include "ceiling.h"
+#include "ceiling_page.h"
+#include "tick_time.h"
+
+PG_FUNCTION_INFO_V1(scru64_create_ceiling);
+PG_FUNCTION_INFO_V1(scru64_set_ceiling);
+
+/*
+ * Start all nodes above a tick, and give out nothing until the ceiling is raised.
+ * Page locked, and its ceiling is this tick.
+ *
+ * Ordering: durable is gone before the slots are.  A session that has found it
+ * high enough before advances its node before the slot is taken, or not at all.
+ */
+static void
+start_above(uint64 ceiling)
+{
+	Reservation *reservation = node_slots_reservation();
+
+	pg_atomic_write_u64(&reservation->durable, 0);
+	pg_memory_barrier();
+	node_slots_restart(ceiling);
+	reservation->written = ceiling;
+	pg_write_barrier();
+	pg_atomic_write_u32(&reservation->loaded, 1);
+}
+
+/*
+ * Have the slots start above the ceiling, once after a start of the server.  Not
+ * to be called during recovery.
+ *
+ *	now			the clock, in ticks
+ *	allowance	scru64.rollback_allowance, in ticks
+ *
+ * Without a page nobody knows what was given out.  It was not ahead of the clock
+ * by more than the allowance, if the clock was right.
+ */
+void
+ceiling_load(uint64 now, uint64 allowance)
+{
+	Reservation *reservation = node_slots_reservation();
+	uint64		ceiling;
+
+	if (pg_atomic_read_u32(&reservation->loaded))
+		return;
+	ceiling_page_check_owner();
+	(void) ceiling_page_lock(true);
+	if (!pg_atomic_read_u32(&reservation->loaded))
+	{
+		if (!ceiling_page_read(&ceiling))
+		{
+			ceiling = Min(now + allowance, SCRU64_LAST_TIMESTAMP);
+			ceiling_page_write(ceiling);
+			ereport(LOG,
+					(errmsg("the ceiling of scru64 was lost"),
+					 errdetail("IDs start after %s, the clock plus \"%s\".",
+							   timestamptz_to_str(time_of_tick(ceiling)),
+							   "scru64.rollback_allowance"),
+					 errhint("They are above those of before if the clock was right then, and is now.")));
+		}
+		start_above(ceiling);
+	}
+	ceiling_page_unlock();
+}
+
+/*
+ * Raise the ceiling to a tick, for a node whose state needs it.  False if nothing
+ * was done, because another session has the page and the caller does not want to
+ * wait; else read the state anew.
+ *
+ * If the state is another one when the page is locked, what was asked for may
+ * have been decided by a clock or a ceiling that was corrected meanwhile.
+ */
+bool
+ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
+			  bool wait)
+{
+	Reservation *reservation = node_slots_reservation();
+	uint64		current;
+	uint64		on_page;
+
+	if (!ceiling_page_lock(wait))
+		return false;
+	if (node_slot_read(slot, key, &current) && current == state &&
+		node_slots_durable() < target)
+	{
+		if (!ceiling_page_read(&on_page))
+			ceiling_page_missing();
+		if (on_page != reservation->written)
+			start_above(on_page);
+		else
+		{
+			target = Max(target, on_page);
+			ceiling_page_write(target);
+			reservation->written = target;
+			/* it is flushed before anybody may rely on it */
+			pg_write_barrier();
+			pg_atomic_write_u64(&reservation->durable, target);
+		}
+	}
+	ceiling_page_unlock();
+	return true;
+}
+
+/*
+ * scru64_create_ceiling() -> void
+ *
+ * For CREATE EXTENSION: make the page, if there is none, with a ceiling that says
+ * that nothing was given out.
+ */
+Datum
+scru64_create_ceiling(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PreventCommandDuringRecovery("scru64_create_ceiling()");
+	ceiling_page_check_owner();
+	(void) ceiling_page_lock(true);
+	if (!ceiling_page_exists())
+	{
+		if (pg_atomic_read_u32(&node_slots_reservation()->loaded))
+			ceiling_page_missing();
+		ceiling_page_write(0);
+	}
+	ceiling_page_unlock();
+	PG_RETURN_VOID();
+}
+
+/*
+ * scru64_set_ceiling(timestamptz) -> void
+ *
+ * Whatever was given out and whatever the page says: all nodes of this server
+ * start after this time.  42501 for all but superusers, 25006 in recovery, 22008
+ * for a time without a tick.
+ */
+Datum
+scru64_set_ceiling(PG_FUNCTION_ARGS)
+{
+	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	uint64		ceiling;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to call %s", "scru64_set_ceiling()"),
+				 errdetail("Whoever sets the ceiling can make IDs come again."),
+				 errhint("Ask a superuser of this server.")));
+	PreventCommandDuringRecovery("scru64_set_ceiling()");
+	ceiling = checked_tick_of_time(time);
+
+	ceiling_page_check_owner();
+	(void) ceiling_page_lock(true);
+	/* nothing may leave any more that the new ceiling does not cover */
+	pg_atomic_write_u64(&node_slots_reservation()->durable, 0);
+	pg_memory_barrier();
+	node_slots_retire_all();
+	ceiling_page_write(ceiling);
+	start_above(ceiling);
+	ceiling_page_unlock();
+	PG_RETURN_VOID();
+}

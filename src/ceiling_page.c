@@ -1,0 +1,311 @@
+/*-------------------------------------------------------------------------
+ *
+ * ceiling_page.c
+ *		The page that holds the server's ceiling: lock it, read it, write it.
+ *
+ * Upper storey.  One page of our own in the shared tablespace, through the
+ * buffer manager and in the WAL as a full page.  No catalog lists it, and a
+ * server without this library replays it.  What the ceiling means, and when it
+ * is raised, is in ceiling.c.  May call nothing of ours; raises errors.
+ *
+ * Invariants:
+ *
+ *	- When ceiling_page_write() returns, the page is in the WAL, flushed, and as
+ *	  far with synchronous standbys as a commit of this session would be.
+ *	- A page that is not exactly as it was written is an error, never a ceiling.
+ *	  The contents have a CRC of their own: data checksums may be off, or may
+ *	  have been switched on without this page, which no catalog lists.
+ *	- The lock is held by one session of the server at a time, also of those that
+ *	  have another version of this library.
+ *
+ * The lock is the one under which a relation is extended: it is let go at an
+ * error, can be waited for cancellably, and also excludes the other processes of
+ * a parallel query.  No other heavyweight lock may be taken while it is held.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/pg_tablespace_d.h"
+#include "miscadmin.h"
+#include "port/pg_crc32c.h"
+#include "replication/syncrep.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/lock.h"
+#include "storage/smgr.h"
+
+#include "ceiling_page.h"
+
+/* Below every OID that a server gives out, and in no catalog of PostgreSQL. */
+#define CEILING_FILE		9864
+#define CEILING_PATH		"global/" CppAsString2(CEILING_FILE)
+
+#define CEILING_MAGIC		0x5c646e63
+#define CEILING_VERSION		1
+
+/* What is on the page behind its header. */
+typedef struct CeilingPage
+{
+	uint32		magic;
+	uint32		version;
+	uint64		ceiling;		/* in ticks */
+	pg_crc32c	crc;			/* CRC-32C of what is before it */
+} CeilingPage;
+
+#define CEILING_PAGE_LEN	(offsetof(CeilingPage, crc) + sizeof(pg_crc32c))
+
+static const RelFileLocator ceiling_locator =
+{
+	GLOBALTABLESPACE_OID, InvalidOid, CEILING_FILE
+};
+
+static void
+set_lock_tag(LOCKTAG *tag)
+{
+	SET_LOCKTAG_RELATION_EXTEND(*tag, InvalidOid, CEILING_FILE);
+}
+
+/* Lock the page.  False if it is locked and the caller does not want to wait. */
+bool
+ceiling_page_lock(bool wait)
+{
+	LOCKTAG		tag;
+
+	set_lock_tag(&tag);
+	return LockAcquire(&tag, ExclusiveLock, false, !wait) !=
+		LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+ceiling_page_unlock(void)
+{
+	LOCKTAG		tag;
+
+	set_lock_tag(&tag);
+	LockRelease(&tag, ExclusiveLock, false);
+}
+
+/* What the HINT of every error about the page says. */
+static int
+page_hint(void)
+{
+	return errhint("No ID is generated, because it might have been given out before. Restore the file from a backup of this server, or set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+				   "scru64.node_spec", "scru64_set_ceiling()");
+}
+
+static void damaged(const char *reason) pg_attribute_noreturn();
+
+static void
+damaged(const char *reason)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("file \"%s\" is damaged", CEILING_PATH),
+			 errdetail("%s", reason),
+			 page_hint()));
+}
+
+/* The page is gone, and what it said may be remembered by other processes. */
+void
+ceiling_page_missing(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("file \"%s\" has disappeared", CEILING_PATH),
+			 errdetail("It is missing or empty, and was there since the server was started."),
+			 page_hint()));
+}
+
+/*
+ * An error if the file is another's.  Not with the page locked.
+ */
+void
+ceiling_page_check_owner(void)
+{
+	Oid			owner = compat_relid_by_file(GLOBALTABLESPACE_OID, CEILING_FILE);
+
+	if (OidIsValid(owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("file \"%s\" belongs to another relation", CEILING_PATH),
+				 errdetail("Its OID is %u.", owner),
+				 errhint("Have that relation rewritten, for example by VACUUM FULL.")));
+}
+
+/*
+ * The file as it is now: what this process knows of it may be out of date.
+ */
+static SMgrRelation
+open_file(void)
+{
+	SMgrRelation file = smgropen(ceiling_locator, INVALID_PROC_NUMBER);
+
+	smgrrelease(file);
+	return file;
+}
+
+/* Is there a page?  An error if there are several. */
+static bool
+has_page(SMgrRelation file)
+{
+	BlockNumber blocks = smgrexists(file, MAIN_FORKNUM) ?
+		smgrnblocks(file, MAIN_FORKNUM) : 0;
+
+	if (blocks > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("file \"%s\" is not the ceiling of scru64", CEILING_PATH),
+				 errdetail("It has %u pages instead of one.", blocks),
+				 errhint("Stop the server and move the file away, or restore it from a backup of this server.")));
+	return blocks == 1;
+}
+
+static pg_crc32c
+contents_crc(const CeilingPage *contents)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, contents, offsetof(CeilingPage, crc));
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+/* The ceiling on a page with contents. */
+static uint64
+ceiling_of_page(Page page)
+{
+	CeilingPage contents;
+
+	memcpy(&contents, PageGetContents(page), CEILING_PAGE_LEN);
+	if (contents.magic != CEILING_MAGIC ||
+		!EQ_CRC32C(contents.crc, contents_crc(&contents)))
+		damaged("Its page is not one that was written for the ceiling of scru64.");
+	if (contents.version != CEILING_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("file \"%s\" has version %u, which this version of scru64 cannot read",
+						CEILING_PATH, contents.version),
+				 errdetail("It reads version %d.", CEILING_VERSION),
+				 errhint("Install the version of scru64 that has written the file.")));
+	return contents.ceiling;
+}
+
+static bool
+is_zero(const char *page)
+{
+	return page[0] == 0 && memcmp(page, page + 1, BLCKSZ - 1) == 0;
+}
+
+/*
+ * Copy the page.  False if there is none: the file is missing or empty, or the
+ * page is zero.
+ *
+ * The buffer manager takes a page for damaged whose data checksum is not right.
+ * It may only never have got one, so look at the block itself then.
+ */
+static bool
+copy_page(char *copy)
+{
+	SMgrRelation file = open_file();
+	Buffer		buffer;
+
+	if (!has_page(file))
+		return false;
+
+	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
+									   RBM_ZERO_ON_ERROR, NULL, true);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+
+	if (PageIsNew((Page) copy))
+		smgrread(file, MAIN_FORKNUM, 0, copy);
+	return !is_zero(copy);
+}
+
+/* Is there a page, ours or not?  The caller has locked it. */
+bool
+ceiling_page_exists(void)
+{
+	PGIOAlignedBlock copy;
+
+	return copy_page(copy.data);
+}
+
+/* Read the page, which the caller has locked.  False if there is none. */
+bool
+ceiling_page_read(uint64 *ceiling)
+{
+	PGIOAlignedBlock copy;
+
+	if (!copy_page(copy.data))
+		return false;
+	*ceiling = ceiling_of_page((Page) copy.data);
+	return true;
+}
+
+/* See to it that the file has its one page.  A crash here leaves it empty or zero. */
+static void
+create_page(void)
+{
+	SMgrRelation file = open_file();
+	PGIOAlignedBlock zero;
+
+	if (has_page(file))
+		return;
+	smgrcreate(file, MAIN_FORKNUM, false);
+	memset(zero.data, 0, BLCKSZ);
+	smgrextend(file, MAIN_FORKNUM, 0, zero.data, false);
+}
+
+static void
+fill_page(Page page, uint64 ceiling)
+{
+	CeilingPage contents = {
+		.magic = CEILING_MAGIC,
+		.version = CEILING_VERSION,
+		.ceiling = ceiling
+	};
+
+	contents.crc = contents_crc(&contents);
+	PageInit(page, BLCKSZ, 0);
+	memcpy(PageGetContents(page), &contents, CEILING_PAGE_LEN);
+	/* what is behind it is a hole, which the WAL leaves out */
+	((PageHeader) page)->pd_lower = PageGetContents(page) - page + CEILING_PAGE_LEN;
+}
+
+/*
+ * Write the page anew, whatever was there; the caller has locked it.  Not to be
+ * called during recovery.
+ */
+void
+ceiling_page_write(uint64 ceiling)
+{
+	Buffer		buffer;
+	XLogRecPtr	lsn;
+
+	create_page();
+	/* does not read, so that a damaged page is no obstacle */
+	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
+									   RBM_ZERO_AND_LOCK, NULL, true);
+
+	START_CRIT_SECTION();
+	fill_page(BufferGetPage(buffer), ceiling);
+	MarkBufferDirty(buffer);
+	lsn = log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+
+	XLogFlush(lsn);
+	/* a cancel ends the wait with a WARNING, as that of a commit */
+	HOLD_INTERRUPTS();
+	SyncRepWaitForLSN(lsn, false);
+	RESUME_INTERRUPTS();
+}

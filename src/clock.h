@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * clock.h
+ *		The clock: read it, wait for it, notice when it goes back.
+ *
+ * Upper storey.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef CLOCK_H
+#define CLOCK_H
+
+#include <time.h>
+
+#include "generate_errors.h"
+#include "node_slots.h"
+
+/*
+ * A tick is 256 ms, so the cheap clock will do.  It never differs from the
+ * precise one by more than a few milliseconds.
+ */
+#ifdef CLOCK_REALTIME_COARSE
+#define GENERATOR_CLOCK		CLOCK_REALTIME_COARSE
+#else
+#define GENERATOR_CLOCK		CLOCK_REALTIME
+#endif
+
+#define MSECS_PER_SEC		1000
+#define NSECS_PER_MSEC		1000000
+
+/* Unix time in milliseconds; negative before 1970. */
+static inline int64
+clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(GENERATOR_CLOCK, &now);
+	return (int64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
+}
+
+/* The clock in ticks; an error before 1970, where there are none. */
+static inline uint64
+clock_tick(void)
+{
+	int64		now_ms = clock_ms();
+
+	if (unlikely(now_ms < 0))
+		clock_before_epoch();
+	return (uint64) now_ms >> SCRU64_TICK_SHIFT;
+}
+
+extern void clock_observe(NodeSlot *slot, uint64 now);
+extern void clock_wait(uint64 due);
+
+#endif							/* CLOCK_H */

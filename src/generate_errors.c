@@ -1,0 +1,205 @@
+/*-------------------------------------------------------------------------
+ *
+ * generate_errors.c
+ *		What generation says: its errors, and its lines in the log.
+ *
+ * Upper storey.  Says it of the session's node, and decides nothing but how often
+ * something is logged.  May call node_slots.c for that, and settings.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "utils/timestamp.h"
+
+#include "base36.h"
+#include "generate_errors.h"
+#include "settings.h"
+#include "tick_time.h"
+
+#define NODE_SPEC_SETTING	"scru64.node_spec"
+#define ALLOWANCE_SETTING	"scru64.rollback_allowance"
+
+/*
+ * Text, palloc'd
+ */
+
+static char *
+node_text(Scru64Node node)
+{
+	NodeSpec	spec = {.node = node};
+	char	   *text = palloc(NODE_SPEC_BUFLEN);
+
+	node_spec_format(&spec, text);
+	return text;
+}
+
+static char *
+session_node_text(void)
+{
+	return node_text(session_node.spec.node);
+}
+
+static char *
+id_text(uint64 id)
+{
+	char	   *text = palloc0(BASE36_DIGITS + 1);
+
+	base36_encode(id, text);
+	return text;
+}
+
+static char *
+time_text(uint64 tick)
+{
+	return pstrdup(timestamptz_to_str(time_of_tick(tick)));
+}
+
+/* The clock as it is, also before 1970. */
+static char *
+clock_text(void)
+{
+	return pstrdup(timestamptz_to_str(GetCurrentTimestamp()));
+}
+
+/* How far a node is, for a DETAIL: its last ID, or where it starts. */
+static char *
+state_text(Scru64Node node, uint64 state)
+{
+	char	   *time = time_text(node_state_tick(state));
+
+	if (node_state_is_id(state))
+		return psprintf("The last ID of node %s, %s, is of %s.",
+						node_text(node), id_text(state), time);
+	return psprintf("Node %s has given out no ID yet, and starts after %s.",
+					node_text(node), time);
+}
+
+/*
+ * Errors
+ */
+
+/* 55000 */
+void
+node_spec_not_set(void)
+{
+	const char *bad_spec = bad_environment_spec();
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("node spec is not set"),
+			 bad_spec == NULL ?
+			 errdetail("The parameter \"%s\" is empty, so there is no node to generate IDs for.",
+					   NODE_SPEC_SETTING) :
+			 errdetail("The parameter \"%s\" is empty, and environment variable %s is ignored: invalid node spec \"%s\".",
+					   NODE_SPEC_SETTING, "SCRU64_NODE_SPEC", bad_spec),
+			 errhint("Give every server a node of its own, for example: ALTER SYSTEM SET scru64.node_spec = '42/8'; SELECT pg_reload_conf();")));
+}
+
+/* 55006 */
+void
+node_overlaps(const NodeReport *obstacle)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("node %s overlaps node %s, which is in use on this server",
+					session_node_text(), node_text(obstacle->node)),
+			 errdetail("%s", state_text(obstacle->node, obstacle->state)),
+			 errhint("Choose node_ids of which none is a bit prefix of another, or wait until the other node has been idle for longer than \"%s\".",
+					 ALLOWANCE_SETTING)));
+}
+
+/* 58000; state: where the node is, or its node_prev */
+void
+clock_behind(uint64 state)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 node_state_is_id(state) ?
+			 errmsg("the clock is too far behind the last ID of node %s",
+					session_node_text()) :
+			 errmsg("the clock is too far behind the start of node %s",
+					session_node_text()),
+			 errdetail("The clock reads %s. %s The next ID would be ahead by more than twice \"%s\" (%d ms).",
+					   clock_text(),
+					   state_text(session_node.spec.node, state),
+					   ALLOWANCE_SETTING, session_node.allowance_ms),
+			 errhint("Correct the clock, or wait until it has caught up. If that takes too long, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
+}
+
+/* 58000 */
+void
+clock_before_epoch(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the clock is before the first timestamp of type %s", "scru64"),
+			 errdetail("The clock reads %s. Timestamps start with the year 1970.",
+					   clock_text()),
+			 errhint("Correct the clock.")));
+}
+
+/* 58000 */
+void
+timestamps_exhausted(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the clock is past the last timestamp of type %s", "scru64"),
+			 errdetail("The clock reads %s. The last timestamp is of %s.",
+					   clock_text(),
+					   time_text(SCRU64_LAST_TIMESTAMP)),
+			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
+}
+
+/*
+ * The log: each at most once in a while for a node
+ */
+
+/* The node starts in the future, where its first ID will be. */
+void
+log_start(uint64 state)
+{
+	if (!node_slots_log_is_due(NODE_LOG_START, session_node.key))
+		return;
+	ereport(LOG,
+			(errmsg("node %s starts after %s, which is ahead of the clock",
+					session_node_text(), time_text(node_state_tick(state))),
+			 errdetail("The clock reads %s. IDs up to then may have been given out before.",
+					   clock_text())));
+}
+
+/* Times in ticks. */
+void
+log_rollback(uint64 seen, uint64 now)
+{
+	if (!node_slots_log_is_due(NODE_LOG_ROLLBACK, session_node.key))
+		return;
+	ereport(LOG,
+			(errmsg("the clock went back from %s to %s",
+					time_text(seen), time_text(now)),
+			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
+					   session_node_text(), ALLOWANCE_SETTING,
+					   session_node.allowance_ms)));
+}
+
+void
+log_wait(uint64 state)
+{
+	if (!node_slots_log_is_due(NODE_LOG_WAIT, session_node.key))
+		return;
+	ereport(LOG,
+			(errmsg("node %s waits for the clock", session_node_text()),
+			 errdetail("%s The next would be ahead of the clock by more than \"%s\" (%d ms).",
+					   state_text(session_node.spec.node, state),
+					   ALLOWANCE_SETTING, session_node.allowance_ms),
+			 node_state_is_id(state) ?
+			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: give it a smaller node_id_size.") :
+			 errhint("If the clock is right, it was ahead before, or \"%s\" was larger. The wait ends by itself.",
+					 ALLOWANCE_SETTING)));
+}

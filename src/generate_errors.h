@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * generate_errors.h
+ *		What generation says: its errors, and its lines in the log.
+ *
+ * Upper storey.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GENERATE_ERRORS_H
+#define GENERATE_ERRORS_H
+
+#include "node_slots.h"
+
+extern void node_spec_not_set(void) pg_attribute_noreturn();
+extern void node_overlaps(const NodeReport *obstacle) pg_attribute_noreturn();
+extern void clock_behind(uint64 state) pg_attribute_noreturn();
+extern void clock_before_epoch(void) pg_attribute_noreturn();
+extern void timestamps_exhausted(void) pg_attribute_noreturn();
+
+extern void log_start(uint64 state);
+extern void log_rollback(uint64 seen, uint64 now);
+extern void log_wait(uint64 state);
+
+#endif							/* GENERATE_ERRORS_H */

@@ -1,0 +1,564 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_slots.c
+ *		The nodes in use on this server, shared by all sessions.
+ *
+ * Upper storey.  A fixed array of slots in shared memory, one for each node in
+ * use, and the last IDs of the nodes that were in use before them.  May call the
+ * lower storey; raises errors only where shared memory is obtained.
+ *
+ * What guards what:
+ *
+ *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
+ *						by compare-and-swap; replaced under the lock.
+ *	NodeSlot.key		atomic.  Read without a lock, written under it.
+ *	NodeSlot.clock		atomic; a hint, no ID depends on it.
+ *	the counts, and when something was logged
+ *						atomic; no ID depends on them.
+ *	NodeSlots.allowance	atomic; what a session with the right to has set.
+ *	NodeSlots.floor, starts, hand, retired, next_retired
+ *						the lock.
+ *	NodeSlots.reservation
+ *						see ceiling.c.
+ *	NodeSlots.lock		taken exclusively to give or take a slot, shared to look
+ *						one up.  While it is held nothing raises, allocates or
+ *						waits, and it is not on the path of an ordinary ID.
+ *
+ * A state word is one of
+ *
+ *	last ID				Every ID of the node that was given out is at or below
+ *						it.
+ *	start				NO_ID | timestamp << 24 | serial number.  The node has
+ *						given out nothing since it got the slot, and must not
+ *						give out anything in that tick or before.
+ *	CHANGING			The slot is just being given to another node.
+ *
+ * Invariants:
+ *
+ *	- floor is at or above the tick of every ID of every node that has neither a
+ *	  slot nor a place among the retired ones, and a node that has neither starts
+ *	  above it.  So nothing that matters is forgotten, whatever the clock does.
+ *	  Only node_slots_restart() lowers it.
+ *
+ *	- No two nodes that overlap have a slot or a place among the retired ones.
+ *
+ *	- A state that is an ID is of a tick at or below the ceiling: that is checked
+ *	  when a tick is entered, not at every ID.
+ *
+ *	- A state word that comes back in a slot is the same node's last ID again.  An
+ *	  ID that could also be another node's is at or below the floor when that
+ *	  node starts, and a start has a serial number.  This is what makes the
+ *	  compare-and-swap in node_slot_advance() safe without a lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "portability/instr_time.h"
+#include "storage/lwlock.h"
+
+#include "node_slots.h"
+
+/* The last number is the version of the layout: other versions share nothing. */
+#define NODE_SLOTS_NAME		"scru64 slots 1"
+
+/* Nodes whose last ID is kept when they have lost their slot. */
+#define RETIRED_NODES		1024
+
+/* Seconds between two messages of a kind in the log about one node. */
+#define LOG_INTERVAL		60
+
+/* Nodes with the same remainder share their times of the last message. */
+#define LOG_TIMES			64
+
+typedef union PaddedNodeSlot
+{
+	NodeSlot	slot;
+	char		padding[PG_CACHE_LINE_SIZE];
+} PaddedNodeSlot;
+
+typedef struct NodeSlots
+{
+	LWLock		lock;
+	int			tranche_id;
+	int			hand;			/* where the last slot was taken away */
+	int			next_retired;	/* where the search for a place begins */
+	uint32		starts;			/* serial number of the next start */
+	uint64		floor;			/* in ticks */
+	pg_atomic_uint32 allowance; /* milliseconds, or NODE_SLOTS_NO_ALLOWANCE */
+	Reservation reservation;
+	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
+	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
+	uint64		retired_ids[RETIRED_NODES];
+	PaddedNodeSlot slots[NODE_SLOTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
+} NodeSlots;
+
+/* This backend's address of the shared memory; NULL until it is needed. */
+static NodeSlots *node_slots = NULL;
+
+/* Bytes of shared memory. */
+Size
+node_slots_size(void)
+{
+	return sizeof(NodeSlots);
+}
+
+static void
+init_slot(NodeSlot *slot)
+{
+	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
+	pg_atomic_init_u32(&slot->key, 0);
+	pg_atomic_init_u64(&slot->clock, 0);
+	pg_atomic_init_u64(&slot->counter_overflows, 0);
+	pg_atomic_init_u64(&slot->clock_rollbacks, 0);
+	pg_atomic_init_u64(&slot->waits, 0);
+}
+
+static void
+init_node_slots(void *memory)
+{
+	NodeSlots  *slots = memory;
+
+	memset(slots, 0, sizeof(NodeSlots));
+	slots->tranche_id = LWLockNewTrancheId();
+	LWLockInitialize(&slots->lock, slots->tranche_id);
+	pg_atomic_init_u32(&slots->allowance, NODE_SLOTS_NO_ALLOWANCE);
+	pg_atomic_init_u32(&slots->reservation.loaded, 0);
+	pg_atomic_init_u64(&slots->reservation.durable, 0);
+	for (int kind = 0; kind < NODE_LOG_KINDS; kind++)
+	{
+		for (int i = 0; i < LOG_TIMES; i++)
+			pg_atomic_init_u64(&slots->logged[kind][i], 0);
+	}
+	for (int i = 0; i < NODE_SLOTS; i++)
+		init_slot(&slots->slots[i].slot);
+}
+
+static pg_noinline void
+obtain_node_slots(void)
+{
+	NodeSlots  *slots = compat_shared_memory(NODE_SLOTS_NAME,
+											 node_slots_size(),
+											 init_node_slots);
+
+	LWLockRegisterTranche(slots->tranche_id, NODE_SLOTS_NAME);
+	node_slots = slots;
+}
+
+static inline void
+ensure_node_slots(void)
+{
+	if (node_slots == NULL)
+		obtain_node_slots();
+}
+
+Reservation *
+node_slots_reservation(void)
+{
+	ensure_node_slots();
+	return &node_slots->reservation;
+}
+
+/* scru64.rollback_allowance as it is set for the server. */
+pg_atomic_uint32 *
+node_slots_allowance(void)
+{
+	ensure_node_slots();
+	return &node_slots->allowance;
+}
+
+/*
+ * Is it time to log something about a node again?  By the monotonic clock: the
+ * other one is what is logged about.
+ */
+bool
+node_slots_log_is_due(NodeLogKind kind, NodeKey key)
+{
+	pg_atomic_uint64 *logged =
+		&node_slots->logged[kind][node_of_key(key).node_id % LOG_TIMES];
+	uint64		last = pg_atomic_read_u64(logged);
+	instr_time	time;
+	uint64		now;
+
+	INSTR_TIME_SET_CURRENT(time);
+	now = (uint64) INSTR_TIME_GET_DOUBLE(time);
+	return (last == 0 || now - last >= LOG_INTERVAL) &&
+		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
+}
+
+static NodeSlot *
+slot_at(int i)
+{
+	return &node_slots->slots[i].slot;
+}
+
+/*
+ * The state word of a node that starts above the floor.  Lock held exclusively.
+ *
+ * A word comes back only after as many starts as there are serial numbers, with
+ * the floor where it was.  So the floor does not stay there.
+ */
+static uint64
+start_word(void)
+{
+	uint32		serial = node_slots->starts++;
+
+	if (serial == SCRU64_MAX_NODE_CTR)
+	{
+		node_slots->starts = 0;
+		node_slots->floor = Min(node_slots->floor + 1, SCRU64_LAST_TIMESTAMP);
+	}
+	return NODE_STATE_NO_ID | scru64_compose(node_slots->floor, serial);
+}
+
+/* Can the node of this state have given out an ID that counts as recent? */
+static bool
+state_in_use(uint64 state, uint64 now, uint64 allowance)
+{
+	return node_state_tick(state) + allowance >= now;
+}
+
+static void
+report_slot(NodeSlot *slot, NodeKey key, NodeReport *report)
+{
+	report->node = node_of_key(key);
+	report->state = pg_atomic_read_u64(&slot->state);
+	report->counter_overflows = pg_atomic_read_u64(&slot->counter_overflows);
+	report->clock_rollbacks = pg_atomic_read_u64(&slot->clock_rollbacks);
+	report->waits = pg_atomic_read_u64(&slot->waits);
+}
+
+/* The slot of a node, or with key 0 a free one; NULL if there is none.  Lock held. */
+static NodeSlot *
+find_slot(NodeKey key)
+{
+	for (int i = 0; i < NODE_SLOTS; i++)
+	{
+		if (pg_atomic_read_u32(&slot_at(i)->key) == key)
+			return slot_at(i);
+	}
+	return NULL;
+}
+
+/*
+ * Take a slot away from its node, and return its last state.  Lock held
+ * exclusively.
+ *
+ * Ordering: the key is cleared before the state is replaced (an exchange is a
+ * full barrier).  A session of the node that has read the state before can
+ * still advance it up to the exchange, and that ID is in what the exchange
+ * returns; after it, its compare-and-swap fails.
+ */
+static uint64
+take_slot(NodeSlot *slot)
+{
+	pg_atomic_write_u32(&slot->key, 0);
+	return pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING);
+}
+
+/*
+ * Let a node have a slot that was taken.  Lock held exclusively.
+ *
+ * Ordering: the state is written before the key, see node_slot_read().
+ */
+static void
+give_slot(NodeSlot *slot, NodeKey key, uint64 state)
+{
+	pg_atomic_write_u64(&slot->state, state);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->key, key);
+}
+
+/* Forget a state, but for the floor.  Lock held exclusively. */
+static void
+forget_state(uint64 state)
+{
+	node_slots->floor = Max(node_slots->floor, node_state_tick(state));
+}
+
+/*
+ * Keep the last ID of a node that has lost its slot.  Lock held exclusively.
+ *
+ * A start need not be kept: the floor is there or above, and nothing was given
+ * out.
+ */
+static void
+retire_state(NodeKey key, uint64 state)
+{
+	int			place = node_slots->next_retired;
+
+	if (!node_state_is_id(state))
+		return;
+	/* a free place, or if there is none the next in turn */
+	for (int i = 0; i < RETIRED_NODES && node_slots->retired_keys[place] != 0; i++)
+		place = (place + 1) % RETIRED_NODES;
+	if (node_slots->retired_keys[place] != 0)
+		forget_state(node_slots->retired_ids[place]);
+	node_slots->retired_keys[place] = key;
+	node_slots->retired_ids[place] = state;
+	node_slots->next_retired = (place + 1) % RETIRED_NODES;
+}
+
+/*
+ * The last ID of a retired node, which is no longer retired; or 0.  Lock held
+ * exclusively.
+ */
+static uint64
+recall_state(NodeKey key)
+{
+	for (int i = 0; i < RETIRED_NODES; i++)
+	{
+		if (node_slots->retired_keys[i] == key)
+		{
+			node_slots->retired_keys[i] = 0;
+			return node_slots->retired_ids[i];
+		}
+	}
+	return 0;
+}
+
+/*
+ * Forget every node with a slot that overlaps this one, unless it is in use:
+ * then leave it, report it and return false.  Lock held exclusively.
+ */
+static bool
+forget_overlapping_slots(Scru64Node node, uint64 now, uint64 allowance,
+						 NodeReport *obstacle)
+{
+	for (int i = 0; i < NODE_SLOTS; i++)
+	{
+		NodeSlot   *slot = slot_at(i);
+		NodeKey		key = pg_atomic_read_u32(&slot->key);
+		uint64		state;
+
+		if (key == 0 || !nodes_overlap(node, node_of_key(key)))
+			continue;
+
+		/* it may be used until it is taken, so look at what it was then */
+		state = take_slot(slot);
+		if (state_in_use(state, now, allowance))
+		{
+			give_slot(slot, key, state);
+			report_slot(slot, key, obstacle);
+			return false;
+		}
+		forget_state(state);
+	}
+	return true;
+}
+
+/* The same among the retired nodes. */
+static bool
+forget_overlapping_retired(Scru64Node node, uint64 now, uint64 allowance,
+						   NodeReport *obstacle)
+{
+	for (int i = 0; i < RETIRED_NODES; i++)
+	{
+		NodeKey		key = node_slots->retired_keys[i];
+		uint64		state = node_slots->retired_ids[i];
+
+		if (key == 0 || !nodes_overlap(node, node_of_key(key)))
+			continue;
+		if (state_in_use(state, now, allowance))
+		{
+			obstacle->node = node_of_key(key);
+			obstacle->state = state;
+			return false;
+		}
+		node_slots->retired_keys[i] = 0;
+		forget_state(state);
+	}
+	return true;
+}
+
+/*
+ * A slot without a node: a free one, or the one whose sessions have not looked
+ * at the clock for longest, taken from its node.  Lock held exclusively.
+ *
+ * The search goes round: when all slots are equally busy, each has the same
+ * time to give out IDs before it is taken away again.
+ */
+static NodeSlot *
+free_slot(void)
+{
+	NodeSlot   *least_recent = find_slot(0);
+	int			hand = node_slots->hand;
+	NodeKey		key;
+
+	if (least_recent != NULL)
+		return least_recent;
+
+	for (int i = 1; i <= NODE_SLOTS; i++)
+	{
+		int			candidate = (node_slots->hand + i) % NODE_SLOTS;
+
+		if (least_recent == NULL ||
+			pg_atomic_read_u64(&slot_at(candidate)->clock) <
+			pg_atomic_read_u64(&least_recent->clock))
+		{
+			least_recent = slot_at(candidate);
+			hand = candidate;
+		}
+	}
+	node_slots->hand = hand;
+	key = pg_atomic_read_u32(&least_recent->key);
+	retire_state(key, take_slot(least_recent));
+	return least_recent;
+}
+
+/* Start a node, or let it go on from state, in a slot.  Lock held exclusively. */
+static NodeSlot *
+start_node(NodeKey key, uint64 state, uint64 now)
+{
+	NodeSlot   *slot = free_slot();
+
+	pg_atomic_write_u64(&slot->clock, now);
+	pg_atomic_write_u64(&slot->counter_overflows, 0);
+	pg_atomic_write_u64(&slot->clock_rollbacks, 0);
+	pg_atomic_write_u64(&slot->waits, 0);
+	give_slot(slot, key, state);
+	return slot;
+}
+
+/*
+ * Find or make the slot of a node, or report what is in the way.  Lock held
+ * exclusively.
+ */
+static NodeSlot *
+find_or_start(Scru64Node node, uint64 now, uint64 allowance,
+			  NodeReport *obstacle)
+{
+	NodeKey		key = node_key(node);
+	NodeSlot   *slot = find_slot(key);
+	uint64		state;
+
+	if (slot != NULL)
+		return slot;
+	state = recall_state(key);
+	if (state != 0)
+		return start_node(key, state, now);
+	if (!forget_overlapping_slots(node, now, allowance, obstacle) ||
+		!forget_overlapping_retired(node, now, allowance, obstacle))
+		return NULL;
+	return start_node(key, start_word(), now);
+}
+
+/*
+ * Find or make the slot of a node.
+ *
+ *	now			the clock, in ticks
+ *	allowance	scru64.rollback_allowance, in ticks
+ *
+ * NULL if the node overlaps another one that is in use: *obstacle, of which the
+ * counts are not set.  Else *state is the node's.  The slot stays good to read
+ * for the life of the backend, but may be given to another node at any time:
+ * node_slot_read() tells.  Not to be called before the ceiling was loaded.
+ */
+NodeSlot *
+node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
+				NodeReport *obstacle)
+{
+	NodeSlot   *slot;
+
+	ensure_node_slots();
+
+	/* nearly always another session of the node has been here before */
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	slot = find_slot(node_key(node));
+	if (slot != NULL)
+		*state = pg_atomic_read_u64(&slot->state);
+	LWLockRelease(&node_slots->lock);
+	if (slot != NULL)
+		return slot;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	slot = find_or_start(node, now, allowance, obstacle);
+	if (slot != NULL)
+		*state = pg_atomic_read_u64(&slot->state);
+	LWLockRelease(&node_slots->lock);
+	return slot;
+}
+
+/*
+ * Raise the state of a node to spec->node_prev, if it has not reached that, if
+ * the slot is still the node's, and if the ceiling is high enough.
+ */
+void
+node_slots_continue_after(NodeSlot *slot, const NodeSpec *spec)
+{
+	Generator	generator = generator_make(spec->node);
+	uint64		state;
+
+	/* under the lock, so that the slot stays the node's */
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	state = pg_atomic_read_u64(&slot->state);
+	while (pg_atomic_read_u32(&slot->key) == node_key(spec->node) &&
+		   node_slots_durable() >= scru64_get_timestamp(spec->node_prev) &&
+		   node_state_last(state, &generator) < spec->node_prev &&
+		   !node_slot_advance(slot, &state, spec->node_prev))
+		continue;
+	LWLockRelease(&node_slots->lock);
+}
+
+/*
+ * Take the slots from all nodes and forget all, but for the floor.  Lock held
+ * exclusively.
+ */
+static void
+retire_all(void)
+{
+	for (int i = 0; i < NODE_SLOTS; i++)
+	{
+		if (pg_atomic_read_u32(&slot_at(i)->key) != 0)
+			forget_state(take_slot(slot_at(i)));
+	}
+	for (int i = 0; i < RETIRED_NODES; i++)
+	{
+		if (node_slots->retired_keys[i] != 0)
+			forget_state(node_slots->retired_ids[i]);
+		node_slots->retired_keys[i] = 0;
+	}
+}
+
+/* Have every node start again, above all that any of them has given out. */
+void
+node_slots_retire_all(void)
+{
+	ensure_node_slots();
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	retire_all();
+	LWLockRelease(&node_slots->lock);
+}
+
+/* Have every node start again, above this tick and nothing else. */
+void
+node_slots_restart(uint64 floor)
+{
+	ensure_node_slots();
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	retire_all();
+	node_slots->floor = floor;
+	LWLockRelease(&node_slots->lock);
+}
+
+/* Copy what there is to know of every node with a slot; returns their number. */
+int
+node_slots_report(NodeReport reports[NODE_SLOTS])
+{
+	int			count = 0;
+
+	ensure_node_slots();
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	for (int i = 0; i < NODE_SLOTS; i++)
+	{
+		NodeKey		key = pg_atomic_read_u32(&slot_at(i)->key);
+
+		if (key != 0)
+			report_slot(slot_at(i), key, &reports[count++]);
+	}
+	LWLockRelease(&node_slots->lock);
+	return count;
+}

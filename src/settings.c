@@ -1,0 +1,274 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.c
+ *		The settings: their definitions and checks; scru64_parse_node_spec().
+ *
+ * Upper storey.  May call node_spec.c, and node_slots.c for what all sessions of
+ * the server have agreed on.
+ *
+ * Invariants:
+ *
+ *	- session_node has the node of the setting that is in force.  Its slot is
+ *	  forgotten whenever a setting changes.
+ *	- A value that was not valid never comes into force.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "settings.h"
+
+#define GUC_PREFIX			"scru64"
+#define NODE_SPEC_SETTING	GUC_PREFIX ".node_spec"
+#define ALLOWANCE_SETTING	GUC_PREFIX ".rollback_allowance"
+#define NODE_SPEC_VARIABLE	"SCRU64_NODE_SPEC"
+
+#define NODE_SPEC_EXAMPLES \
+	"Examples: 42/8, 0xb00/12, 0u2r85hm2pt3/16."
+
+#define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
+#define MAX_ROLLBACK_ALLOWANCE		(24 * 60 * 60 * 1000)
+
+PG_FUNCTION_INFO_V1(scru64_parse_node_spec);
+
+SessionNode session_node;
+
+/* The settings, as text and number. */
+static char *node_spec = NULL;
+static int	rollback_allowance = 0; /* milliseconds */
+
+/*
+ * Was a value of scru64.rollback_allowance refused when this session defined it,
+ * which hides what the configuration says?
+ */
+static bool allowance_refused = false;
+static int	allowance_assignments = 0;
+
+/*
+ * Node specs
+ */
+
+/* What is wrong with a node spec. */
+static const char *
+node_spec_detail(NodeSpecStatus status)
+{
+	switch (status)
+	{
+		case NODE_SPEC_OK:
+			break;
+		case NODE_SPEC_BAD_SYNTAX:
+			return "A node spec is node_id/node_id_size, where node_id is decimal, hexadecimal after \"0x\", or a previous ID of 12 digits.";
+		case NODE_SPEC_BAD_SIZE:
+			return "The node_id_size, after the slash, must be between 1 and 23.";
+		case NODE_SPEC_BAD_NODE_ID:
+			return "The node_id, before the slash, does not fit in as many bits as the node_id_size, after it, says.";
+	}
+	pg_unreachable();
+}
+
+static bool
+check_node_spec(char **newval, void **extra,
+				GucSource source pg_attribute_unused())
+{
+	NodeSpec	spec = {0};
+	NodeSpecStatus status = NODE_SPEC_OK;
+
+	if (**newval != '\0')
+		status = node_spec_parse(*newval, &spec);
+	if (status != NODE_SPEC_OK)
+	{
+		GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
+		GUC_check_errdetail("%s", node_spec_detail(status));
+		GUC_check_errhint(NODE_SPEC_EXAMPLES);
+		return false;
+	}
+	*extra = compat_guc_malloc(sizeof(spec));
+	if (*extra == NULL)
+		return false;
+	memcpy(*extra, &spec, sizeof(spec));
+	return true;
+}
+
+static void
+assign_node_spec(const char *newval pg_attribute_unused(), void *extra)
+{
+	session_node.spec = *(NodeSpec *) extra;
+	session_node.slot = NULL;
+	if (session_node.spec.node.node_id_size == 0)
+		return;
+	session_node.key = node_key(session_node.spec.node);
+	session_node.generator = generator_make(session_node.spec.node);
+}
+
+/*
+ * scru64_parse_node_spec(text) -> node_id, node_id_size, node_prev
+ *
+ * What a node spec says; node_prev is null if it names none.  22023 if it is
+ * none.
+ */
+Datum
+scru64_parse_node_spec(PG_FUNCTION_ARGS)
+{
+	char	   *spec_text = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	NodeSpec	spec;
+	NodeSpecStatus status = node_spec_parse(spec_text, &spec);
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {false};
+
+	if (status != NODE_SPEC_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid node spec \"%s\"", spec_text),
+				 errdetail("%s", node_spec_detail(status)),
+				 errhint(NODE_SPEC_EXAMPLES)));
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	values[0] = Int32GetDatum((int32) spec.node.node_id);
+	values[1] = Int32GetDatum((int32) spec.node.node_id_size);
+	values[2] = Int64GetDatum((int64) spec.node_prev);
+	nulls[2] = spec.node_prev == 0;
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+/*
+ * The default node spec
+ */
+
+/* The server's environment variable, if it is set and no node spec; or NULL. */
+const char *
+bad_environment_spec(void)
+{
+	const char *text = getenv(NODE_SPEC_VARIABLE);
+	NodeSpec	spec;
+
+	return text != NULL && *text != '\0' &&
+		node_spec_parse(text, &spec) != NODE_SPEC_OK ? text : NULL;
+}
+
+/*
+ * Was a setting made before this library defines it, so that it is known as a
+ * name only and anybody may have done it?
+ */
+static bool
+is_set_unchecked(const char *name)
+{
+	return !process_shared_preload_libraries_in_progress &&
+		GetConfigOption(name, true, false) != NULL;
+}
+
+/*
+ * The default of scru64.node_spec: the server's environment variable, as the
+ * specification's reference libraries take it.
+ *
+ * Not if the setting is there already.  If that is one that its user has no
+ * right to, it is about to be refused, and hides what the configuration says: no
+ * node is right then, while the variable's could be another one.
+ */
+static char *
+default_node_spec(void)
+{
+	const char *text = getenv(NODE_SPEC_VARIABLE);
+
+	if (bad_environment_spec() != NULL)
+	{
+		/* once for the server; without preloading, who has no node is told */
+		if (process_shared_preload_libraries_in_progress)
+			ereport(WARNING,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("environment variable %s is ignored: invalid node spec \"%s\"",
+							NODE_SPEC_VARIABLE, text),
+					 errhint(NODE_SPEC_EXAMPLES)));
+		return "";
+	}
+	if (text == NULL || is_set_unchecked(NODE_SPEC_SETTING))
+		return "";
+	/* the environment may be rewritten, the default must stay */
+	return MemoryContextStrdup(TopMemoryContext, text);
+}
+
+/*
+ * The allowance
+ */
+
+static void
+assign_allowance(int newval pg_attribute_unused(),
+				 void *extra pg_attribute_unused())
+{
+	allowance_assignments++;
+	allowance_refused = false;
+	session_node.slot = NULL;
+}
+
+/*
+ * The allowance that is in force for the server, in milliseconds.
+ *
+ * A value in the start-up options of a client is refused when the library is
+ * loaded, but has replaced by then what the configuration says.  Such a session
+ * goes by what the others have; where there was none yet, its IDs do not run
+ * ahead of the clock.
+ */
+int
+agreed_allowance(void)
+{
+	pg_atomic_uint32 *agreed = node_slots_allowance();
+	uint32		known;
+
+	if (!allowance_refused)
+	{
+		pg_atomic_write_u32(agreed, (uint32) rollback_allowance);
+		return rollback_allowance;
+	}
+	known = pg_atomic_read_u32(agreed);
+	return known == NODE_SLOTS_NO_ALLOWANCE ? 0 : (int) known;
+}
+
+/*
+ * Definitions
+ */
+
+void
+define_settings(void)
+{
+	bool		unchecked_allowance = is_set_unchecked(ALLOWANCE_SETTING);
+
+	DefineCustomStringVariable(NODE_SPEC_SETTING,
+							   "Node that scru64_generate() generates IDs for.",
+							   "node_id/node_id_size, for example 42/8, 0xb00/12, or 0u2r85hm2pt3/16 to continue after an ID.",
+							   &node_spec,
+							   default_node_spec(),
+							   PGC_SUSET,
+							   0,
+							   check_node_spec,
+							   assign_node_spec,
+							   NULL);
+
+	DefineCustomIntVariable(ALLOWANCE_SETTING,
+							"How far the last ID may be ahead of the clock.",
+							"IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails.",
+							&rollback_allowance,
+							DEFAULT_ROLLBACK_ALLOWANCE,
+							0,
+							MAX_ROLLBACK_ALLOWANCE,
+							PGC_SIGHUP,
+							GUC_UNIT_MS,
+							NULL,
+							assign_allowance,
+							NULL);
+	/* the default is assigned in any case, and then what was there, if it may be */
+	allowance_refused = unchecked_allowance && allowance_assignments == 1;
+
+	MarkGUCPrefixReserved(GUC_PREFIX);
+}
