@@ -72,17 +72,21 @@ sub kill_and_promote
 }
 
 # The server, which has rows with these IDs, gives out others; its clock is off by
-# so much.
+# so much.  If it starts below the last one, then as many as it takes to get there.
 sub others_ok
 {
 	my ($name, $server, $clock, $count, @rows) = @_;
-	my ($pushes, @given) = give_until_given($server, $clock, $spec, $count);
 	my %rows = map { $_ => 1 } @rows;
 	my $last = (sort @rows)[-1];
+
+	my ($pushes, @given) = give_until_given($server, \$clock, $spec, 1);
+	my ($more_pushes, @more) =
+	  give_until_given($server, \$clock, $spec, $given[0] gt $last ? 10 : $count);
+	push @given, @more;
 	my $twice = grep { $rows{$_} } @given;
 
 	cmp_ok(scalar(@rows), '>', 30, "$name: there are IDs");
-	is(scalar(@given), $count, "$name: it gives IDs");
+	cmp_ok(scalar(@given), '>', 10, "$name: it gives IDs");
 	is($twice, 0, "$name: none of a row");
 	cmp_ok($given[0], 'gt', $last, "$name: all above those of the rows");
 	$server->safe_psql('postgres', "COMMIT PREPARED 'prepared'")
@@ -91,7 +95,7 @@ sub others_ok
 			"SELECT count(DISTINCT id) FILTER (WHERE id IN ('" . join("', '", @rows) . "')), count(*) - count(DISTINCT id) FROM ids"),
 		scalar(@rows) . '|0',
 		"$name: the rows are there, each with an ID of its own");
-	note("$name: $twice of $count twice, clock set on $pushes times");
+	note("$name: $twice of " . scalar(@given) . ' twice, clock set on ' . ($pushes + $more_pushes) . ' times');
 	$server->stop('immediate');
 	return;
 }

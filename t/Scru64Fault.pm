@@ -442,7 +442,8 @@ sub give
 # The same from a server that may refuse to give them, or wait, because the clock is
 # behind: then the clock is set on, by so much that the node never finds it ahead of
 # its last ID.  So it gives out all that it would with a clock that goes on.
-# Returns how often the clock was set on, and the IDs.
+# Takes a reference to what the clock is off by.  Returns how often it was set on, and
+# the IDs.
 sub give_until_given
 {
 	my ($node, $clock, $spec, $count) = @_;
@@ -450,7 +451,7 @@ sub give_until_given
 	my $monitor = open_session($node);
 	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 	my $waits =
-	  "SELECT state <> 'idle' AND wait_event_type IS NOT DISTINCT FROM 'Extension', state = 'idle' FROM pg_stat_activity WHERE pid = $pid";
+	  "SELECT state <> 'idle' AND wait_event_type IS NOT DISTINCT FROM 'Extension', state = 'idle' AND query LIKE 'SELECT give%' FROM pg_stat_activity WHERE pid = $pid";
 	my $pushes = 0;
 
 	for (;;)
@@ -465,8 +466,8 @@ sub give_until_given
 			if ($activity eq 't|f')
 			{
 				die 'no ID' if $pushes++ > 20;
-				$clock += 9;
-				set_clock($node, sprintf('%+.1f', $clock));
+				${$clock} += 9;
+				set_clock($node, sprintf('%+.1f', ${$clock}));
 				# it looks at the clock once a second
 				for my $look (1 .. 150)
 				{
@@ -486,8 +487,8 @@ sub give_until_given
 			return ($pushes, @ids);
 		}
 		die "no ID: $err" if $err !~ /^psql:.*ERROR:  58000: / || $pushes++ > 20;
-		$clock += 9;
-		set_clock($node, sprintf('%+.1f', $clock));
+		${$clock} += 9;
+		set_clock($node, sprintf('%+.1f', ${$clock}));
 	}
 }
 
