@@ -38,6 +38,7 @@ our @EXPORT = qw(
   set_clock
   start_load
   start_server
+  with_clock
 );
 
 my ($libfaketime) = grep { -e $_ }
@@ -90,14 +91,13 @@ sub set_clock
 	return;
 }
 
-# Start a server, with its own clock if that was set.  After kill_server() the
-# old processes may need a moment to go.  fake_monotonic: the clock that measures
-# how long something takes is set, too; it must not go back while the server is up.
-sub start_server
+# Run something that starts a server or its programs, with the server's own clock if
+# that was set.  fake_monotonic: the clock that measures how long something takes is
+# set, too; it must not go back while the server is up.
+sub with_clock
 {
-	my ($node, %params) = @_;
+	my ($node, $code, %params) = @_;
 	my $clock = $node->basedir . '/clock';
-	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
 
 	local %ENV = %ENV;
 	if (-e $clock)
@@ -110,7 +110,16 @@ sub start_server
 		$ENV{DONT_FAKE_MONOTONIC} = 1 if !$params{fake_monotonic};
 		$ENV{TZ} = 'UTC';
 	}
-	until ($node->start(fail_ok => 1))
+	return $code->();
+}
+
+# Start a server.  After kill_server() the old processes may need a moment to go.
+sub start_server
+{
+	my ($node, %params) = @_;
+	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
+
+	until (with_clock($node, sub { $node->start(fail_ok => 1) }, %params))
 	{
 		die 'could not start ' . $node->name if $attempts-- == 0;
 		sleep(0.1);
