@@ -30,8 +30,14 @@ note("SCRU64_SEED=$seed");
 # saturated.
 my @specs = ('1/8', '700/12', '7/20');
 
-my $template = make_template('template', allows_streaming => 1);
+# Small, because it is copied so often.
+my $template = make_template('template', allows_streaming => 1, extra => ['--wal-segsize=1']);
 start_server($template);
+foreach my $database ('template0', 'template1')
+{
+	$template->safe_psql('postgres', "ALTER DATABASE $database is_template false; ALTER DATABASE $database allow_connections false");
+	$template->safe_psql('postgres', "DROP DATABASE $database");
+}
 $template->safe_psql(
 	'postgres', q(
 -- IDs, or none if the clock is too far behind
@@ -63,7 +69,7 @@ sub start_inserts
 		my $log = $node->basedir . "/$round." . ($spec =~ s/\W/_/r);
 		my $statements = $node->basedir . '/' . ($spec =~ s/\W/_/r) . '.sql';
 
-		append_to_file($statements, ("SELECT try_give('$spec', 3);\n" x 3 . "\\! sleep 0.01\n") x 2000)
+		append_to_file($statements, join('', ("SELECT try_give('$spec', 3);\n" x 3, "\\! sleep 0.01\n") x 2000))
 		  if !-e $statements;
 		push @clients,
 		  {
@@ -114,6 +120,8 @@ sub follow
 			'--source-server', $new->connstr('postgres'));
 		my ($out, $err) = ('', '');
 
+		# it reads the timeline from the source's control file
+		$new->safe_psql('postgres', 'CHECKPOINT');
 		# the processes of a server that was killed need a moment to go
 		until (IPC::Run::run(\@command, '>', \$out, '2>', \$err))
 		{
