@@ -266,4 +266,64 @@ foreach my $with (1, 0)
 	others_ok($name, $standby, 0, 1500, @rows);
 }
 
+#
+# Cases in which nothing came twice before, either.
+#
+
+# The clocks of a chain of servers, and which of them is promoted.
+foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+8', '-8', 2 ])
+{
+	my ($first, $second, $third, $which) = @{$clocks};
+	my $name = "cascade with clocks $first, $second, $third, " . ($which == 1 ? 'first' : 'second') . ' standby';
+	my ($primary, $standby) = pair($first, $second);
+	my $cascaded = add_standby($template, $standby, "cascaded_$cases", clock => $third);
+	my @rows = busy($primary);
+	my $survivor = $which == 1 ? $standby : $cascaded;
+
+	catch_up($primary, $standby, $cascaded);
+	kill_server($primary);
+	$standby->stop('immediate') if $which == 2;
+	$survivor->promote;
+	others_ok($name, $survivor, $which == 1 ? $second : $third, 400, @rows);
+	$cascaded->stop('immediate') if $which == 1;
+}
+
+# A backup is taken, and promoted at once; and servers are restored from it, to points
+# after it.
+{
+	my ($primary, $standby) = pair('+8', '+0');
+	my $wal = $primary->data_dir . '/pg_wal';
+
+	$standby->stop('immediate');
+	my @rows = busy($primary);
+	$primary->backup('busy');
+	my $promoted = add_standby($primary, $primary, 'promoted', backup => 'busy', clock => '-8');
+	$promoted->promote;
+	others_ok('promotion right after a base backup', $promoted, -8, 400, @rows);
+
+	set_clock($primary, '+20');
+	my @later = busy($primary);
+	my ($time) = $primary->safe_psql('postgres', "SELECT pg_create_restore_point('point') AS lsn \\gset\nSELECT clock_timestamp()");
+	set_clock($primary, '+21');
+	give($primary, '1/8', 1);
+	$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	kill_server($primary);
+
+	foreach my $target ([ 'immediate', "recovery_target = 'immediate'" ],
+		[ 'name', "recovery_target_name = 'point'" ],
+		[ 'time', "recovery_target_time = '$time'" ])
+	{
+		my ($what, $setting) = @{$target};
+		my $restored = copy_server($primary, "restored_$what", backup => 'busy', clock => '-8');
+
+		$restored->append_conf('postgresql.conf',
+			"restore_command = 'cp $wal/%f %p'\n$setting\nrecovery_target_action = promote\n");
+		$restored->set_recovery_mode;
+		start_server($restored);
+		$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
+		  or die 'the server is not restored';
+		others_ok("restored, $what", $restored, -8, 400, $what eq 'immediate' ? @rows : (@rows, @later));
+	}
+}
+
 done_testing();

@@ -7,6 +7,7 @@ package Scru64Fault;
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
 use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
@@ -113,7 +114,7 @@ sub with_clock
 	return $code->();
 }
 
-# Start a server.  After kill_server() the old processes may need a moment to go.
+# Start a server.  After a crash the old processes may need a moment to go.
 sub start_server
 {
 	my ($node, %params) = @_;
@@ -129,12 +130,19 @@ sub start_server
 	return;
 }
 
-# kill -9 of the postmaster.
+# kill -9 of the postmaster.  The other processes need a moment to go, and a start would
+# wait for them for longer.
 sub kill_server
 {
 	my ($node) = @_;
+	my $data = abs_path($node->data_dir);
 
 	$node->kill9;
+	for my $attempt (1 .. 200)
+	{
+		last if !grep { (readlink("$_/cwd") || '') eq $data } glob('/proc/[0-9]*');
+		sleep(0.01);
+	}
 	return;
 }
 
@@ -461,6 +469,7 @@ sub give_until_given
 	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 	my $waits =
 	  "SELECT state <> 'idle' AND wait_event_type IS NOT DISTINCT FROM 'Extension', state = 'idle' AND query LIKE 'SELECT give%' FROM pg_stat_activity WHERE pid = $pid";
+	my $last = $monitor->query_safe('SELECT coalesce(max(n), 0) FROM ids');
 	my $pushes = 0;
 
 	for (;;)
@@ -488,9 +497,9 @@ sub give_until_given
 		}
 
 		my ($out, $err) = try_statement($session, 'SELECT 1');
-		my @ids = grep { /^\w{12}$/ } split(/\n/, $out);
+		my @ids = split(/\n/, $monitor->query_safe("SELECT id FROM ids WHERE n > $last ORDER BY n"));
 
-		if ($err eq '')
+		if (@ids)
 		{
 			$_->quit foreach ($session, $monitor);
 			return ($pushes, @ids);
