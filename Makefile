@@ -16,6 +16,7 @@ OBJS = \
 	src/module.o \
 	src/node_slots.o \
 	src/node_spec.o \
+	src/operators.o \
 	src/selectivity.o \
 	src/settings.o \
 	src/time.o \

@@ -28,6 +28,8 @@ WITH reach (what, measured, least, most) AS (
 	('one ID: of gen_random_uuid()', 1 / ratio('one ID', 'gen_random_uuid'), NULL, 1 / 60.0),
 	('IDs of two sessions, over no-op: times nextval()', ratio('one ID, 2 sessions', 'nextval'), 5, NULL),
 	('IDs of two sessions, all in all: times nextval()', 1 / ratio('2 sessions', 'nextval'), 5, NULL),
+	('one ID, 1,024 nodes in turn: of that with 100', (
+		SELECT median('one ID, nodes in turn', '1024 nodes') / median('one ID, nodes in turn', '100 nodes')), NULL, 2),
 	('INSERT by DEFAULT: of bigserial''s time', 1 / ratio('INSERT by DEFAULT', 'nextval'), NULL, 1),
 	('INSERT by DEFAULT: of the fastest uuid''s time', 1 / (
 		SELECT min(ratio('INSERT by DEFAULT', contender)) FROM source WHERE type = 'uuid'), NULL, 1),

@@ -7,8 +7,7 @@
 -- ---------------------------------------------------------------------------
 -- Type
 --
--- A scru64 is an int8 inside the range of SCRU64 IDs. Whatever holds for every
--- int8 is bound to PostgreSQL's own function.
+-- A scru64 is an int8 inside the range of SCRU64 IDs.
 -- ---------------------------------------------------------------------------
 
 CREATE TYPE scru64;
@@ -20,7 +19,7 @@ CREATE FUNCTION scru64_out(scru64) RETURNS cstring
 CREATE FUNCTION scru64_recv(internal) RETURNS scru64
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_send(scru64) RETURNS bytea
-	AS 'int8send' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 CREATE TYPE scru64 (
 	INPUT = scru64_in,
@@ -41,21 +40,21 @@ COMMENT ON FUNCTION scru64_send(scru64) IS 'I/O: 8 bytes, big-endian';
 -- ---------------------------------------------------------------------------
 -- Comparison operators
 --
--- LEAKPROOF, as the int8 functions are that they are.
+-- LEAKPROOF, as the int8 functions are whose results they have.
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION scru64_lt(scru64, scru64) RETURNS boolean
-	AS 'int8lt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_le(scru64, scru64) RETURNS boolean
-	AS 'int8le' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_eq(scru64, scru64) RETURNS boolean
-	AS 'int8eq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_ne(scru64, scru64) RETURNS boolean
-	AS 'int8ne' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_ge(scru64, scru64) RETURNS boolean
-	AS 'int8ge' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_gt(scru64, scru64) RETURNS boolean
-	AS 'int8gt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_lt(scru64, scru64) IS 'implementation of < operator';
 COMMENT ON FUNCTION scru64_le(scru64, scru64) IS 'implementation of <= operator';
@@ -117,11 +116,11 @@ COMMENT ON OPERATOR > (scru64, scru64) IS 'greater than';
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION scru64_cmp(scru64, scru64) RETURNS integer
-	AS 'btint8cmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_hash(scru64) RETURNS integer
-	AS 'hashint8' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_hash_extended(scru64, bigint) RETURNS bigint
-	AS 'hashint8extended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_cmp(scru64, scru64) IS 'less-equal-greater';
 COMMENT ON FUNCTION scru64_hash(scru64) IS 'hash';
@@ -207,9 +206,9 @@ COMMENT ON OPERATOR CLASS scru64_bloom_ops USING brin IS 'BRIN indexes on scru64
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION scru64_smaller(scru64, scru64) RETURNS scru64
-	AS 'int8smaller' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_larger(scru64, scru64) RETURNS scru64
-	AS 'int8larger' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_smaller(scru64, scru64) IS 'smaller of two';
 COMMENT ON FUNCTION scru64_larger(scru64, scru64) IS 'larger of two';
@@ -314,6 +313,11 @@ CREATE FUNCTION scru64_max(timestamptz) RETURNS scru64
 
 COMMENT ON FUNCTION scru64_min(timestamptz) IS 'smallest ID whose time is not before this';
 COMMENT ON FUNCTION scru64_max(timestamptz) IS 'largest ID whose time is not after this';
+
+-- Explicit: it is a bound, and not a new ID to store.
+CREATE CAST (timestamptz AS scru64) WITH FUNCTION scru64_min(timestamptz);
+
+COMMENT ON CAST (timestamptz AS scru64) IS 'smallest ID whose time is not before this: a bound, not a new ID';
 
 CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean
 	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -32,8 +32,9 @@ COMMENT ON SCHEMA scru64_realm IS 'node specs of a SCRU64 realm, leased';
 -- break it.
 --
 -- Extension scru64 may be in any schema and may be moved to another one. The type
--- of last_id is bound here; from here on it is called ledger.last_id%TYPE, and its
--- values are taken apart as bigint.
+-- of last_id is bound here, and the function that parses a node spec; from here on
+-- they are called ledger.last_id%TYPE and node_ctr_range(), and IDs are taken apart
+-- as bigint.
 -- ---------------------------------------------------------------------------
 
 CREATE TABLE scru64_realm.ledger (
@@ -49,6 +50,15 @@ CREATE TABLE scru64_realm.ledger (
 	last_id_final pg_catalog.bool NOT NULL DEFAULT false,
 	parent pg_catalog.uuid
 );
+
+CREATE FUNCTION scru64_realm.node_ctr_range(node_spec pg_catalog.text) RETURNS pg_catalog.int4range
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN (SELECT pg_catalog.int4range(
+				n.node_id OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) n.node_id_size),
+				(n.node_id OPERATOR(pg_catalog.+) 1) OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) n.node_id_size))
+			FROM scru64_parse_node_spec(node_spec) AS n);
+
+COMMENT ON FUNCTION scru64_realm.node_ctr_range(pg_catalog.text) IS 'node_ctr values of the node of a node spec';
 
 -- No other name from here on may mean anything but PostgreSQL's own.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -171,42 +181,6 @@ END
 $$;
 
 COMMENT ON FUNCTION scru64_realm.expiry(timestamptz, interval) IS 'end of a lease that lasts for ttl';
-
--- Takes what the generators take: decimal, hexadecimal, or the previous ID.
-CREATE FUNCTION scru64_realm.node_ctr_range(node_spec text) RETURNS int4range
-	LANGUAGE plpgsql STABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	node text := split_part(node_spec, '/', 1);
-	size integer;
-	node_id integer;
-	previous scru64_realm.ledger.last_id%TYPE;
-BEGIN
-	IF node_spec ~ '^([0-9]{1,8}|0[xX][0-9a-fA-F]{1,6}|[0-9a-zA-Z]{12})/[0-9]{1,3}$' THEN
-		size := split_part(node_spec, '/', 2);
-		IF size BETWEEN 1 AND 23 THEN
-			IF length(node) = 12 THEN
-				previous := node;
-				node_id := (previous::bigint & 16777215) >> (24 - size);
-			ELSIF node ~ '^0[xX]' THEN
-				node_id := ('x' || lpad(substr(node, 3), 8, '0'))::bit(32)::integer;
-			ELSE
-				node_id := node;
-			END IF;
-			IF node_id < 1 << size THEN
-				RETURN int4range(node_id << (24 - size), (node_id + 1) << (24 - size));
-			END IF;
-		END IF;
-	END IF;
-	RAISE EXCEPTION 'invalid node spec: %', quote_literal(left(node_spec, 40))
-		USING ERRCODE = 'invalid_parameter_value',
-			DETAIL = 'A node spec is a node_id, decimal or hexadecimal, or an ID, then a slash, and a node_id_size from 1 to 23.',
-			HINT = 'For example: 3/4, 0xb00/12.';
-END
-$$;
-
-COMMENT ON FUNCTION scru64_realm.node_ctr_range(text) IS 'node_ctr values of the node of a node spec';
 
 -- The timestamp of IDs that are generated at a time: in ticks of 256 ms since 1970
 CREATE FUNCTION scru64_realm.tick(at timestamptz) RETURNS bigint

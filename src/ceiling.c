@@ -91,7 +91,6 @@ ceiling_load(uint64 now, uint64 allowance)
 
 	if (pg_atomic_read_u32(&reservation->loaded))
 		return;
-	ceiling_page_check_owner();
 	(void) ceiling_page_lock(true);
 	if (!pg_atomic_read_u32(&reservation->loaded))
 	{
@@ -133,7 +132,7 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 		node_slots_durable() < target)
 	{
 		if (!ceiling_page_read(&on_page))
-			ceiling_page_missing();
+			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		if (on_page != reservation->written)
 			start_above(on_page);
 		else
@@ -161,12 +160,11 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
 	PreventCommandDuringRecovery("scru64_create_ceiling()");
-	ceiling_page_check_owner();
 	(void) ceiling_page_lock(true);
 	if (!ceiling_page_exists())
 	{
 		if (pg_atomic_read_u32(&node_slots_reservation()->loaded))
-			ceiling_page_missing();
+			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		ceiling_page_write(0);
 	}
 	ceiling_page_unlock();
@@ -183,7 +181,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 Datum
 scru64_set_ceiling(PG_FUNCTION_ARGS)
 {
-	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	Reservation *reservation = node_slots_reservation();
 	uint64		ceiling;
 
 	if (!superuser())
@@ -193,14 +191,12 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 				 errdetail("Whoever sets the ceiling can make IDs come again."),
 				 errhint("Ask a superuser of this server.")));
 	PreventCommandDuringRecovery("scru64_set_ceiling()");
-	ceiling = checked_tick_of_time(time);
+	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
 
-	ceiling_page_check_owner();
 	(void) ceiling_page_lock(true);
 	/* nothing may leave any more that the new ceiling does not cover */
-	pg_atomic_write_u64(&node_slots_reservation()->durable, 0);
-	pg_memory_barrier();
-	node_slots_retire_all();
+	if (pg_atomic_read_u32(&reservation->loaded))
+		start_above(reservation->written);
 	ceiling_page_write(ceiling);
 	start_above(ceiling);
 	ceiling_page_unlock();

@@ -65,77 +65,38 @@ static const RelFileLocator ceiling_locator =
 	GLOBALTABLESPACE_OID, InvalidOid, CEILING_FILE
 };
 
-static void
-set_lock_tag(LOCKTAG *tag)
+static const LOCKTAG ceiling_lock =
 {
-	SET_LOCKTAG_RELATION_EXTEND(*tag, InvalidOid, CEILING_FILE);
-}
+	.locktag_field1 = InvalidOid,
+	.locktag_field2 = CEILING_FILE,
+	.locktag_type = LOCKTAG_RELATION_EXTEND,
+	.locktag_lockmethodid = DEFAULT_LOCKMETHOD
+};
 
 /* Lock the page.  False if it is locked and the caller does not want to wait. */
 bool
 ceiling_page_lock(bool wait)
 {
-	LOCKTAG		tag;
-
-	set_lock_tag(&tag);
-	return LockAcquire(&tag, ExclusiveLock, false, !wait) !=
+	return LockAcquire(&ceiling_lock, ExclusiveLock, false, !wait) !=
 		LOCKACQUIRE_NOT_AVAIL;
 }
 
 void
 ceiling_page_unlock(void)
 {
-	LOCKTAG		tag;
-
-	set_lock_tag(&tag);
-	LockRelease(&tag, ExclusiveLock, false);
+	LockRelease(&ceiling_lock, ExclusiveLock, false);
 }
 
-/* What the HINT of every error about the page says. */
-static int
-page_hint(void)
-{
-	return errhint("No ID is generated, because it might have been given out before. Restore the file from a backup of this server, or set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
-				   "scru64.node_spec", "scru64_set_ceiling()");
-}
-
-static void damaged(const char *reason) pg_attribute_noreturn();
-
-static void
-damaged(const char *reason)
+/* XX001, and no ID. */
+void
+ceiling_page_damaged(const char *reason)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("file \"%s\" is damaged", CEILING_PATH),
 			 errdetail("%s", reason),
-			 page_hint()));
-}
-
-/* The page is gone, and what it said may be remembered by other processes. */
-void
-ceiling_page_missing(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("file \"%s\" has disappeared", CEILING_PATH),
-			 errdetail("It is missing or empty, and was there since the server was started."),
-			 page_hint()));
-}
-
-/*
- * An error if the file is another's.  Not with the page locked.
- */
-void
-ceiling_page_check_owner(void)
-{
-	Oid			owner = compat_relid_by_file(GLOBALTABLESPACE_OID, CEILING_FILE);
-
-	if (OidIsValid(owner))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("file \"%s\" belongs to another relation", CEILING_PATH),
-				 errdetail("Its OID is %u.", owner),
-				 errhint("Have that relation rewritten, for example by VACUUM FULL.")));
+			 errhint("No ID is generated, because it might have been given out before. Set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+					 "scru64.node_spec", "scru64_set_ceiling()")));
 }
 
 /*
@@ -185,15 +146,9 @@ ceiling_of_page(Page page)
 
 	memcpy(&contents, PageGetContents(page), CEILING_PAGE_LEN);
 	if (contents.magic != CEILING_MAGIC ||
+		contents.version != CEILING_VERSION ||
 		!EQ_CRC32C(contents.crc, contents_crc(&contents)))
-		damaged("Its page is not one that was written for the ceiling of scru64.");
-	if (contents.version != CEILING_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("file \"%s\" has version %u, which this version of scru64 cannot read",
-						CEILING_PATH, contents.version),
-				 errdetail("It reads version %d.", CEILING_VERSION),
-				 errhint("Install the version of scru64 that has written the file.")));
+		ceiling_page_damaged("Its page is not one that this version of scru64 has written.");
 	return contents.ceiling;
 }
 
@@ -251,13 +206,22 @@ ceiling_page_read(uint64 *ceiling)
 	return true;
 }
 
-/* See to it that the file has its one page.  A crash here leaves it empty or zero. */
+/*
+ * See to it that the file is ours and has its one page.  A crash here leaves it
+ * empty or zero.
+ */
 static void
-create_page(void)
+provide_page(void)
 {
 	SMgrRelation file = open_file();
 	PGIOAlignedBlock zero;
 
+	if (OidIsValid(RelidByRelfilenumber(GLOBALTABLESPACE_OID, CEILING_FILE)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("file \"%s\" belongs to a relation", CEILING_PATH),
+				 errdetail("The ceiling of scru64 needs it."),
+				 errhint("Have that relation rewritten, for example by VACUUM FULL.")));
 	if (has_page(file))
 		return;
 	smgrcreate(file, MAIN_FORKNUM, false);
@@ -291,7 +255,7 @@ ceiling_page_write(uint64 ceiling)
 	Buffer		buffer;
 	XLogRecPtr	lsn;
 
-	create_page();
+	provide_page();
 	/* does not read, so that a damaged page is no obstacle */
 	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
 									   RBM_ZERO_AND_LOCK, NULL, true);

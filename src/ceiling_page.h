@@ -15,7 +15,6 @@ extern void ceiling_page_unlock(void);
 extern bool ceiling_page_exists(void);
 extern bool ceiling_page_read(uint64 *ceiling);
 extern void ceiling_page_write(uint64 ceiling);
-extern void ceiling_page_check_owner(void);
-extern void ceiling_page_missing(void) pg_attribute_noreturn();
+pg_noreturn extern void ceiling_page_damaged(const char *reason);
 
 #endif							/* CEILING_PAGE_H */

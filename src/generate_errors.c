@@ -200,6 +200,5 @@ log_wait(uint64 state)
 					   ALLOWANCE_SETTING, session_node.allowance_ms),
 			 node_state_is_id(state) ?
 			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: give it a smaller node_id_size.") :
-			 errhint("If the clock is right, it was ahead before, or \"%s\" was larger. The wait ends by itself.",
-					 ALLOWANCE_SETTING)));
+			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));
 }

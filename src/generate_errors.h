@@ -12,11 +12,11 @@
 
 #include "node_slots.h"
 
-extern void node_spec_not_set(void) pg_attribute_noreturn();
-extern void node_overlaps(const NodeReport *obstacle) pg_attribute_noreturn();
-extern void clock_behind(uint64 state) pg_attribute_noreturn();
-extern void clock_before_epoch(void) pg_attribute_noreturn();
-extern void timestamps_exhausted(void) pg_attribute_noreturn();
+pg_noreturn extern void node_spec_not_set(void);
+pg_noreturn extern void node_overlaps(const NodeReport *obstacle);
+pg_noreturn extern void clock_behind(uint64 state);
+pg_noreturn extern void clock_before_epoch(void);
+pg_noreturn extern void timestamps_exhausted(void);
 
 extern void log_start(uint64 state);
 extern void log_rollback(uint64 seen, uint64 now);

@@ -214,13 +214,6 @@ start_word(void)
 	return NODE_STATE_NO_ID | scru64_compose(node_slots->floor, serial);
 }
 
-/* Can the node of this state have given out an ID that counts as recent? */
-static bool
-state_in_use(uint64 state, uint64 now, uint64 allowance)
-{
-	return node_state_tick(state) + allowance >= now;
-}
-
 static void
 report_slot(NodeSlot *slot, NodeKey key, NodeReport *report)
 {
@@ -279,6 +272,15 @@ forget_state(uint64 state)
 	node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }
 
+/* The same for what is in a place of a retired node, if there is anything. */
+static void
+forget_retired(int place)
+{
+	if (node_slots->retired_keys[place] != 0)
+		forget_state(node_slots->retired_ids[place]);
+	node_slots->retired_keys[place] = 0;
+}
+
 /*
  * Keep the last ID of a node that has lost its slot.  Lock held exclusively.
  *
@@ -295,8 +297,7 @@ retire_state(NodeKey key, uint64 state)
 	/* a free place, or if there is none the next in turn */
 	for (int i = 0; i < RETIRED_NODES && node_slots->retired_keys[place] != 0; i++)
 		place = (place + 1) % RETIRED_NODES;
-	if (node_slots->retired_keys[place] != 0)
-		forget_state(node_slots->retired_ids[place]);
+	forget_retired(place);
 	node_slots->retired_keys[place] = key;
 	node_slots->retired_ids[place] = state;
 	node_slots->next_retired = (place + 1) % RETIRED_NODES;
@@ -321,12 +322,12 @@ recall_state(NodeKey key)
 }
 
 /*
- * Forget every node with a slot that overlaps this one, unless it is in use:
+ * Forget every node that overlaps this one, unless it has a slot and is in use:
  * then leave it, report it and return false.  Lock held exclusively.
  */
 static bool
-forget_overlapping_slots(Scru64Node node, uint64 now, uint64 allowance,
-						 NodeReport *obstacle)
+forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
+				   NodeReport *obstacle)
 {
 	for (int i = 0; i < NODE_SLOTS; i++)
 	{
@@ -339,7 +340,7 @@ forget_overlapping_slots(Scru64Node node, uint64 now, uint64 allowance,
 
 		/* it may be used until it is taken, so look at what it was then */
 		state = take_slot(slot);
-		if (state_in_use(state, now, allowance))
+		if (node_state_tick(state) + allowance >= now)
 		{
 			give_slot(slot, key, state);
 			report_slot(slot, key, obstacle);
@@ -347,29 +348,11 @@ forget_overlapping_slots(Scru64Node node, uint64 now, uint64 allowance,
 		}
 		forget_state(state);
 	}
-	return true;
-}
-
-/* The same among the retired nodes. */
-static bool
-forget_overlapping_retired(Scru64Node node, uint64 now, uint64 allowance,
-						   NodeReport *obstacle)
-{
 	for (int i = 0; i < RETIRED_NODES; i++)
 	{
-		NodeKey		key = node_slots->retired_keys[i];
-		uint64		state = node_slots->retired_ids[i];
-
-		if (key == 0 || !nodes_overlap(node, node_of_key(key)))
-			continue;
-		if (state_in_use(state, now, allowance))
-		{
-			obstacle->node = node_of_key(key);
-			obstacle->state = state;
-			return false;
-		}
-		node_slots->retired_keys[i] = 0;
-		forget_state(state);
+		if (node_slots->retired_keys[i] != 0 &&
+			nodes_overlap(node, node_of_key(node_slots->retired_keys[i])))
+			forget_retired(i);
 	}
 	return true;
 }
@@ -440,8 +423,7 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 	state = recall_state(key);
 	if (state != 0)
 		return start_node(key, state, now);
-	if (!forget_overlapping_slots(node, now, allowance, obstacle) ||
-		!forget_overlapping_retired(node, now, allowance, obstacle))
+	if (!forget_overlapping(node, now, allowance, obstacle))
 		return NULL;
 	return start_node(key, start_word(), now);
 }
@@ -504,42 +486,18 @@ node_slots_continue_after(NodeSlot *slot, const NodeSpec *spec)
 }
 
 /*
- * Take the slots from all nodes and forget all, but for the floor.  Lock held
- * exclusively.
+ * Have every node start again, above this tick, which the caller knows to be
+ * above all that counts.
  */
-static void
-retire_all(void)
-{
-	for (int i = 0; i < NODE_SLOTS; i++)
-	{
-		if (pg_atomic_read_u32(&slot_at(i)->key) != 0)
-			forget_state(take_slot(slot_at(i)));
-	}
-	for (int i = 0; i < RETIRED_NODES; i++)
-	{
-		if (node_slots->retired_keys[i] != 0)
-			forget_state(node_slots->retired_ids[i]);
-		node_slots->retired_keys[i] = 0;
-	}
-}
-
-/* Have every node start again, above all that any of them has given out. */
-void
-node_slots_retire_all(void)
-{
-	ensure_node_slots();
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	retire_all();
-	LWLockRelease(&node_slots->lock);
-}
-
-/* Have every node start again, above this tick and nothing else. */
 void
 node_slots_restart(uint64 floor)
 {
 	ensure_node_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	retire_all();
+	for (int i = 0; i < NODE_SLOTS; i++)
+		(void) take_slot(slot_at(i));
+	for (int i = 0; i < RETIRED_NODES; i++)
+		node_slots->retired_keys[i] = 0;
 	node_slots->floor = floor;
 	LWLockRelease(&node_slots->lock);
 }

@@ -122,7 +122,6 @@ extern Size node_slots_size(void);
 extern NodeSlot *node_slots_find(Scru64Node node, uint64 now, uint64 allowance,
 								 uint64 *state, NodeReport *obstacle);
 extern void node_slots_continue_after(NodeSlot *slot, const NodeSpec *spec);
-extern void node_slots_retire_all(void);
 extern void node_slots_restart(uint64 floor);
 extern int	node_slots_report(NodeReport reports[NODE_SLOTS]);
 extern bool node_slots_log_is_due(NodeLogKind kind, NodeKey key);

@@ -32,23 +32,23 @@
 	} while (0)
 #endif
 
-/* Files of relations, and how they are named, have other names from 16 on. */
+/*
+ * The files of relations got other names with 16, and the number that stands for
+ * no process with 17.
+ */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
 #include "utils/relfilenumbermap.h"
-#define compat_relid_by_file(tablespace, number) \
-	RelidByRelfilenumber(tablespace, number)
 #else
 #include "storage/relfilenode.h"
+#include "utils/relfilenodemap.h"
 typedef RelFileNode RelFileLocator;
 typedef PGAlignedBlock PGIOAlignedBlock;
-#include "utils/relfilenodemap.h"
-#define compat_relid_by_file(tablespace, number) \
-	RelidByRelfilenode(tablespace, number)
+#define RelidByRelfilenumber	RelidByRelfilenode
 #endif
 #if PG_VERSION_NUM < 170000
 #include "storage/backendid.h"
-#define INVALID_PROC_NUMBER InvalidBackendId
+#define INVALID_PROC_NUMBER		InvalidBackendId
 #endif
 
 /*
@@ -105,6 +105,11 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 #else
 #include "utils/wait_event.h"
 #define compat_wait_event(name) PG_WAIT_EXTENSION
+#endif
+
+/* Functions that do not return: spelled so from 18 on. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn		pg_attribute_noreturn()
 #endif
 
 /* 18 shows a module's name and version in pg_get_loaded_modules(). */

@@ -17,6 +17,11 @@
  *	  for the other bound itself: the lower bound gets its own estimate and the
  *	  upper bound the share of the rest, so that their product is the range's.
  *
+ * The planner asks about one condition at a time, and nothing is kept from one
+ * time to the next.  So what one call looks at is limited, or else planning would
+ * take time with the square of the number of conditions.  Beyond the limits a
+ * bound is estimated alone.
+ *
  * Estimates only: a wrong guess here costs time, never a wrong result.
  *
  *-------------------------------------------------------------------------
@@ -28,11 +33,13 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type_d.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -42,23 +49,32 @@
 #define TINY_RANGE_SEL		1.0e-10
 #define ROUNDING_ERROR		0.01
 
-/* An inequality between a column and something that has none of its relation. */
-typedef struct Inequality
-{
-	Node	   *var;			/* the column, or an expression of columns */
-	RelOptInfo *rel;			/* its relation */
-	bool		is_upper;		/* does it bound var from above? */
-	bool		is_simple;		/* is the other side a constant, or as good? */
-	List	   *args;			/* both, as the clause has them */
-	Selectivity selectivity;	/* core's estimate of it alone */
-} Inequality;
+/* Among more ANDed conditions than this, nobody looks for the other bound. */
+#define MAX_CONJUNCTS		64
+/* Nodes that are visited to find what a condition is ANDed with. */
+#define MAX_NODES_VISITED	500
 
-/* The tightest bound of each side; args is NIL where there is none. */
-typedef struct RangeBounds
+#define NOT_ESTIMATED		(-1.0)
+
+/* The context of an estimate. */
+typedef struct Context
 {
-	Inequality	lower;
-	Inequality	upper;
-} RangeBounds;
+	PlannerInfo *root;
+	int			varRelid;
+	Oid			opfamily;		/* btree, of the type */
+} Context;
+
+/* "column operator value", either way round. */
+typedef struct Bound
+{
+	List	   *args;			/* as the clause has them; NIL: no bound */
+	Oid			operator;
+	StrategyNumber strategy;
+	bool		is_upper;		/* does it bound the column from above? */
+	Node	   *column;			/* or an expression of columns */
+	Node	   *value;			/* a Const if it can be known */
+	Selectivity selectivity;	/* core's estimate of it alone, once needed */
+} Bound;
 
 PG_FUNCTION_INFO_V1(scru64_ineqsel);
 
@@ -82,53 +98,112 @@ core_estimator(StrategyNumber strategy)
 }
 
 /* The same, as bigint.  Core looks below one relabelling, a domain's say. */
-static Expr *
-relabel_as_bigint(Expr *arg)
+static Node *
+relabel_as_bigint(Node *arg)
 {
-	while (IsA(arg, RelabelType))
-		arg = ((RelabelType *) arg)->arg;
-	return (Expr *) makeRelabelType(arg, INT8OID, -1, InvalidOid,
-									COERCE_IMPLICIT_CAST);
+	return applyRelabelType(arg, INT8OID, -1, InvalidOid,
+							COERCE_IMPLICIT_CAST, -1, false);
+}
+
+/* Core's estimate of a bound, whatever else is known of the column. */
+static Selectivity
+estimate_alone(const Context *context, Bound *bound)
+{
+	if (bound->selectivity == NOT_ESTIMATED)
+	{
+		List	   *args = list_make2(relabel_as_bigint(linitial(bound->args)),
+									  relabel_as_bigint(lsecond(bound->args)));
+
+		bound->selectivity =
+			DatumGetFloat8(DirectFunctionCall4(core_estimator(bound->strategy),
+											   PointerGetDatum(context->root),
+											   ObjectIdGetDatum(bound->operator),
+											   PointerGetDatum(args),
+											   Int32GetDatum(context->varRelid)));
+	}
+	return bound->selectivity;
+}
+
+static Node *
+strip_relabelling(Node *node)
+{
+	while (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return node;
+}
+
+/* Is a side of an operator a constant, or as good as one?  Simplify it if so. */
+static bool
+is_value(const Context *context, Node **side)
+{
+	Node	   *value;
+
+	if (IsA(*side, Const) || IsA(*side, Var))
+		return IsA(*side, Const);
+	value = strip_relabelling(estimate_expression_value(context->root, *side));
+	if (!is_pseudo_constant_clause(value))
+		return false;
+	*side = value;
+	return true;
 }
 
 /*
- * Take "left operator right" apart and estimate it alone.  False if the
- * operator is no inequality of opfamily, or the clause not of the form
- * "column operator constant" either way round.
+ * Take "left operator right" apart.  False, with what estimate_alone() needs, if
+ * none of the sides is a constant.
  */
 static bool
-examine_inequality(PlannerInfo *root, Oid opfamily, Oid operator, List *args,
-				   int varRelid, Inequality *inequality)
+make_bound(const Context *context, Oid operator, List *args, Bound *bound)
 {
-	StrategyNumber strategy = get_op_opfamily_strategy(operator, opfamily);
-	PGFunction	estimator = core_estimator(strategy);
-	VariableStatData vardata;
-	Node	   *other;
-	bool		varonleft;
-	List	   *bigint_args;
+	Node	   *left = strip_relabelling(linitial(args));
+	Node	   *right = strip_relabelling(lsecond(args));
+	bool		varonleft = is_value(context, &right);
 
-	if (estimator == NULL ||
-		!get_restriction_variable(root, args, varRelid,
-								  &vardata, &other, &varonleft))
+	bound->args = args;
+	bound->operator = operator;
+	bound->strategy = get_op_opfamily_strategy(operator, context->opfamily);
+	bound->is_upper = (bound->strategy < BTEqualStrategyNumber) == varonleft;
+	bound->selectivity = NOT_ESTIMATED;
+	if (core_estimator(bound->strategy) == NULL ||
+		(!varonleft && !is_value(context, &left)))
 		return false;
-
-	inequality->var = vardata.var;
-	inequality->rel = vardata.rel;
-	inequality->args = args;
-	inequality->is_upper = (strategy < BTEqualStrategyNumber) == varonleft;
-	inequality->is_simple = is_pseudo_constant_clause(other);
-	ReleaseVariableStats(vardata);
-
-	bigint_args = list_make1(relabel_as_bigint(linitial(args)));
-	bigint_args = lappend(bigint_args, relabel_as_bigint(lsecond(args)));
-	inequality->selectivity =
-		DatumGetFloat8(DirectFunctionCall4(estimator,
-										   PointerGetDatum(root),
-										   ObjectIdGetDatum(operator),
-										   PointerGetDatum(bigint_args),
-										   Int32GetDatum(varRelid)));
+	bound->column = varonleft ? left : right;
+	bound->value = varonleft ? right : left;
 	return true;
 }
+
+static bool
+is_known(const Bound *bound)
+{
+	return IsA(bound->value, Const) && !((Const *) bound->value)->constisnull;
+}
+
+/* Is one bound tighter than another of the same side? */
+static bool
+is_tighter(const Context *context, Bound *one, Bound *other)
+{
+	int64		value;
+	int64		other_value;
+
+	if (!is_known(one) || !is_known(other))
+		return estimate_alone(context, one) < estimate_alone(context, other);
+
+	value = DatumGetInt64(((Const *) one->value)->constvalue);
+	other_value = DatumGetInt64(((Const *) other->value)->constvalue);
+	/* the one that leaves the value itself out */
+	if (value == other_value)
+		return (one->strategy == BTLessStrategyNumber ||
+				one->strategy == BTGreaterStrategyNumber) &&
+			one->strategy != other->strategy;
+	return one->is_upper == (value < other_value);
+}
+
+/* What find_conjuncts() looks for, and what it has found. */
+typedef struct ConjunctSearch
+{
+	List	   *args;			/* of the operator expression */
+	List	   *conjuncts;		/* what it is ANDed with, itself included */
+	int			nodes_left;		/* to visit; below 0: given up */
+} ConjunctSearch;
 
 static Node *
 strip_restrictinfo(Node *clause)
@@ -137,152 +212,154 @@ strip_restrictinfo(Node *clause)
 		(Node *) ((RestrictInfo *) clause)->clause : clause;
 }
 
-/* What find_conjuncts() looks for, and what it has found. */
-typedef struct ConjunctSearch
-{
-	List	   *args;			/* of the operator expression */
-	List	   *conjuncts;		/* what it is ANDed with, itself included */
-} ConjunctSearch;
-
-static bool find_conjuncts_walker(Node *node, ConjunctSearch *search);
-
-/* Look for the operator expression among clauses that are ANDed. */
+/*
+ * Look for the operator expression below AND, which a List is here, OR, NOT, IS
+ * TRUE and whatever else has conditions in it.  True if there is no more to look
+ * for: found or given up.
+ */
 static bool
-find_conjuncts(List *clauses, ConjunctSearch *search)
+find_conjuncts(Node *node, ConjunctSearch *search)
 {
+	List	   *conjuncts = NIL;
 	ListCell   *lc;
 
-	foreach(lc, clauses)
-	{
-		Node	   *clause = strip_restrictinfo((Node *) lfirst(lc));
+	if (node == NULL)
+		return false;
+	node = strip_restrictinfo(node);
+	if (IsA(node, List))
+		conjuncts = (List *) node;
+	else if (is_andclause(node))
+		conjuncts = ((BoolExpr *) node)->args;
 
-		if (IsA(clause, OpExpr) && ((OpExpr *) clause)->args == search->args)
+	search->nodes_left -= 1 + list_length(conjuncts);
+	if (search->nodes_left < 0)
+		return true;
+	if (IsA(node, OpExpr))
+	{
+		if (((OpExpr *) node)->args == search->args)
+			search->conjuncts = list_make1(node);
+		return search->conjuncts != NIL;
+	}
+	foreach(lc, conjuncts)
+	{
+		OpExpr	   *op = (OpExpr *) strip_restrictinfo(lfirst(lc));
+
+		if (IsA(op, OpExpr) && op->args == search->args)
 		{
-			search->conjuncts = clauses;
+			search->conjuncts = conjuncts;
 			return true;
 		}
 	}
-	foreach(lc, clauses)
-	{
-		Node	   *clause = strip_restrictinfo((Node *) lfirst(lc));
-
-		if (expression_tree_walker(clause, find_conjuncts_walker, search))
-			return true;
-	}
-	return false;
+	return expression_tree_walker(node, find_conjuncts, search);
 }
 
-/* The same below OR, NOT, IS TRUE and whatever else has conditions in it. */
-static bool
-find_conjuncts_walker(Node *node, ConjunctSearch *search)
-{
-	if (node == NULL)
-		return false;
-	if (is_andclause(node))
-		return find_conjuncts(((BoolExpr *) node)->args, search);
-	return find_conjuncts(list_make1(node), search);
-}
-
-/*
- * What an operator expression of these args is ANDed with, itself included.
- * NIL if that is not known.
- */
-static List *
-conjuncts_of(PlannerInfo *root, RelOptInfo *rel, List *args)
-{
-	ConjunctSearch search = {.args = args};
-
-	/* the last is for what is filtered after an outer join */
-	if (!find_conjuncts(rel->baserestrictinfo, &search) &&
-		!find_conjuncts((List *) root->parse->havingQual, &search))
-		(void) find_conjuncts(rel->joininfo, &search);
-	return search.conjuncts;
-}
-
-/* Keep the tighter bound of each side, as core does; of equal ones the first. */
+/* The tightest bound of each side among clauses; of like ones the first. */
 static void
-add_bound(RangeBounds *bounds, const Inequality *inequality)
+collect_bounds(const Context *context, const Bound *bound, List *clauses,
+			   Bound *lower, Bound *upper)
 {
-	Inequality *bound = inequality->is_upper ? &bounds->upper : &bounds->lower;
-
-	if (bound->args == NIL || inequality->selectivity < bound->selectivity)
-		*bound = *inequality;
-}
-
-/* The same, but of equal ones the last. */
-static void
-replace_bound(RangeBounds *bounds, const Inequality *inequality)
-{
-	Inequality *bound = inequality->is_upper ? &bounds->upper : &bounds->lower;
-
-	if (bound->args == NIL || inequality->selectivity <= bound->selectivity)
-		*bound = *inequality;
-}
-
-/* All bounds on the column of an inequality among the clauses. */
-static RangeBounds
-collect_bounds(PlannerInfo *root, Oid opfamily, List *clauses, int varRelid,
-			   const Inequality *inequality)
-{
-	RangeBounds bounds = {0};
 	ListCell   *lc;
 
 	foreach(lc, clauses)
 	{
-		Node	   *clause = strip_restrictinfo((Node *) lfirst(lc));
-		OpExpr	   *op = (OpExpr *) clause;
-		Inequality	other;
+		RestrictInfo *rinfo = lfirst(lc);
+		OpExpr	   *op = (OpExpr *) strip_restrictinfo((Node *) rinfo);
+		Bound		other;
+		Bound	   *tightest;
 
-		if (IsA(clause, OpExpr) &&
-			examine_inequality(root, opfamily, op->opno, op->args, varRelid,
-							   &other) &&
-			other.is_simple && equal(other.var, inequality->var))
-			add_bound(&bounds, &other);
+		if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
+			!make_bound(context, op->opno, op->args, &other) ||
+			!equal(other.column, bound->column))
+			continue;
+		/* an estimate that was made already is kept there */
+		if (IsA(rinfo, RestrictInfo) && !other.is_upper &&
+			rinfo->norm_selec >= 0.0 && rinfo->norm_selec < 1.0)
+			other.selectivity = rinfo->norm_selec;
+		tightest = other.is_upper ? upper : lower;
+		if (tightest->args == NIL || is_tighter(context, &other, tightest))
+			*tightest = other;
 	}
-	return bounds;
 }
 
 /* The share of rows between two bounds, as clauselist_selectivity() has it. */
 static Selectivity
-range_selectivity(PlannerInfo *root, int varRelid, const RangeBounds *bounds)
+range_selectivity(const Context *context, Bound *lower, Bound *upper)
 {
-	Selectivity lower = bounds->lower.selectivity;
-	Selectivity upper = bounds->upper.selectivity;
 	Selectivity range;
 
 	/* exactly the default: the estimator knew nothing */
-	if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)
+	if (estimate_alone(context, lower) == DEFAULT_INEQ_SEL ||
+		estimate_alone(context, upper) == DEFAULT_INEQ_SEL)
 		return DEFAULT_RANGE_INEQ_SEL;
 
-	range = lower + upper - 1.0;
+	range = lower->selectivity + upper->selectivity - 1.0;
 	/* both bounds left the nulls out */
-	range += nulltestsel(root, IS_NULL, bounds->lower.var, varRelid,
-						 JOIN_INNER, NULL);
+	range += nulltestsel(context->root, IS_NULL, lower->column,
+						 context->varRelid, JOIN_INNER, NULL);
 
 	if (range > 0.0)
 		return range;
 	return range < -ROUNDING_ERROR ? DEFAULT_RANGE_INEQ_SEL : TINY_RANGE_SEL;
 }
 
+/* The relation of a column; NULL if there are several or none. */
+static RelOptInfo *
+relation_of(const Context *context, Node *column)
+{
+	VariableStatData vardata;
+
+	/* what nearly all are, without a look at statistics */
+	if (IsA(column, Var))
+		return find_base_rel(context->root, ((Var *) column)->varno);
+	examine_variable(context->root, column, context->varRelid, &vardata);
+	ReleaseVariableStats(vardata);
+	return vardata.rel;
+}
+
 /*
- * The share that an inequality keeps of the rows that the other conditions on
- * its column, among bounds, have kept.
+ * The share that a bound keeps of the rows that the other conditions on its
+ * column, among those that it is ANDed with, have kept.
  */
 static Selectivity
-share_of_bounds(PlannerInfo *root, int varRelid, const Inequality *inequality,
-				const RangeBounds *bounds)
+estimate_bound(const Context *context, Bound *bound)
 {
-	const Inequality *tightest = inequality->is_upper ?
-		&bounds->upper : &bounds->lower;
+	RelOptInfo *rel = relation_of(context, bound->column);
+	ConjunctSearch search = {
+		.args = bound->args,
+		.nodes_left = MAX_NODES_VISITED
+	};
+	List	   *clauses;
+	Bound		lower = {0};
+	Bound		upper = {0};
+	Bound	   *tightest = bound->is_upper ? &upper : &lower;
+
+	if (rel == NULL)
+		return estimate_alone(context, bound);
+	/* the last is for what is filtered after an outer join */
+	if (!find_conjuncts((Node *) rel->baserestrictinfo, &search) &&
+		!find_conjuncts(context->root->parse->havingQual, &search))
+		(void) find_conjuncts((Node *) rel->joininfo, &search);
+
+	clauses = search.conjuncts != NIL ? search.conjuncts : rel->baserestrictinfo;
+	if (search.nodes_left < 0 || list_length(clauses) > MAX_CONJUNCTS)
+		return estimate_alone(context, bound);
+	collect_bounds(context, bound, clauses, &lower, &upper);
+
+	/*
+	 * An index path may ask about a commuted copy of a clause.  It takes the
+	 * place of its like among the relation's conditions.
+	 */
+	if (search.conjuncts == NIL &&
+		(tightest->args == NIL || !is_tighter(context, tightest, bound)))
+		*tightest = *bound;
 
 	/* another one makes this one redundant, as tight and before it, or tighter */
-	if (tightest->args != inequality->args)
+	if (tightest->args != bound->args)
 		return 1.0;
-	if (inequality->is_upper && bounds->lower.args != NIL &&
-		bounds->lower.selectivity > 0.0)
-		return range_selectivity(root, varRelid, bounds) /
-			bounds->lower.selectivity;
-	return inequality->selectivity;
+	if (bound->is_upper && lower.args != NIL &&
+		estimate_alone(context, &lower) > 0.0)
+		return range_selectivity(context, &lower, &upper) / lower.selectivity;
+	return estimate_alone(context, bound);
 }
 
 /*
@@ -293,44 +370,28 @@ share_of_bounds(PlannerInfo *root, int varRelid, const Inequality *inequality,
 Datum
 scru64_ineqsel(PG_FUNCTION_ARGS)
 {
-	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
 	Oid			operator = PG_GETARG_OID(1);
-	List	   *args = (List *) PG_GETARG_POINTER(2);
-	int			varRelid = PG_GETARG_INT32(3);
+	Context		context = {
+		.root = (PlannerInfo *) PG_GETARG_POINTER(0),
+		.varRelid = PG_GETARG_INT32(3)
+	};
 	Oid			lefttype;
 	Oid			righttype;
-	Oid			opfamily;
-	Inequality	inequality;
-	RangeBounds bounds;
-	List	   *conjuncts;
+	Bound		bound;
 	Selectivity result;
 
+	CHECK_FOR_INTERRUPTS();
+
 	op_input_types(operator, &lefttype, &righttype);
-	opfamily = lookup_type_cache(lefttype, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	context.opfamily = lookup_type_cache(lefttype,
+										 TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 
-	if (!examine_inequality(root, opfamily, operator, args, varRelid,
-							&inequality))
-		PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
-	/* core pairs no others either */
-	if (!inequality.is_simple)
-		PG_RETURN_FLOAT8(inequality.selectivity);
-
-	conjuncts = conjuncts_of(root, inequality.rel, args);
-	if (conjuncts != NIL)
-		bounds = collect_bounds(root, opfamily, conjuncts, varRelid,
-								&inequality);
+	if (make_bound(&context, operator, (List *) PG_GETARG_POINTER(2), &bound))
+		result = estimate_bound(&context, &bound);
+	else if (core_estimator(bound.strategy) != NULL)
+		result = estimate_alone(&context, &bound);
 	else
-	{
-		/*
-		 * An index path may ask about a commuted copy of a clause.  It takes the
-		 * place of its like among the relation's conditions.
-		 */
-		bounds = collect_bounds(root, opfamily,
-								inequality.rel->baserestrictinfo, varRelid,
-								&inequality);
-		replace_bound(&bounds, &inequality);
-	}
-	result = share_of_bounds(root, varRelid, &inequality, &bounds);
+		result = DEFAULT_INEQ_SEL;
 	CLAMP_PROBABILITY(result);
 	PG_RETURN_FLOAT8(result);
 }

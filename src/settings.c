@@ -217,22 +217,23 @@ assign_allowance(int newval pg_attribute_unused(),
  *
  * A value in the start-up options of a client is refused when the library is
  * loaded, but has replaced by then what the configuration says.  Such a session
- * goes by what the others have; where there was none yet, its IDs do not run
- * ahead of the clock.
+ * goes by what the others have; 55P02 if there was none yet.
  */
 int
 agreed_allowance(void)
 {
 	pg_atomic_uint32 *agreed = node_slots_allowance();
-	uint32		known;
 
 	if (!allowance_refused)
-	{
 		pg_atomic_write_u32(agreed, (uint32) rollback_allowance);
-		return rollback_allowance;
-	}
-	known = pg_atomic_read_u32(agreed);
-	return known == NODE_SLOTS_NO_ALLOWANCE ? 0 : (int) known;
+	else if (pg_atomic_read_u32(agreed) == NODE_SLOTS_NO_ALLOWANCE)
+		ereport(ERROR,
+				(errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
+				 errmsg("parameter \"%s\" is not known to this session",
+						ALLOWANCE_SETTING),
+				 errdetail("A value in the options of the connection was refused, and no other session has generated an ID yet."),
+				 errhint("Connect without that option.")));
+	return (int) pg_atomic_read_u32(agreed);
 }
 
 /*

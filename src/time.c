@@ -55,7 +55,7 @@ checked_tick_of_time(TimestampTz time)
 				 errmsg("timestamp out of range for type %s: \"%s\"", "scru64",
 						timestamptz_to_str(time)),
 				 errdetail("The timestamp of a scru64 is between the years 1970 and 4261."),
-				 errhint("For the end of a range of IDs use %s or %s, which take any time.",
+				 errhint("Give a time between them. For the end of a range of IDs use %s or %s, which take any time.",
 						 "scru64_min(ts)", "scru64_max(ts)")));
 	return tick_of_time(time);
 }

@@ -124,7 +124,7 @@ cmp_ok(
 cmp_ok($elapsed, '<', (100 - 39) * $tick_ms + 3000, 'and not much more');
 is( $node->safe_psql(
 		'postgres', q(
-SELECT counter_overflows, waits BETWEEN 20 AND 60, clock_rollbacks,
+SELECT counter_overflows, waits BETWEEN 20 AND 61, clock_rollbacks,
 	last_id = (SELECT max(id) FROM ids WHERE node = '1/23')
 FROM scru64_generators WHERE node_id = 1
 )),

@@ -195,9 +195,17 @@ SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 	is($out, '',
 		"$mode, invalid environment variable leaves the setting empty");
 	my $ignored =
-	  qr/WARNING: .*environment variable SCRU64_NODE_SPEC is ignored: invalid node spec "42\/0"/;
-	like($preload ? slurp_file($node->logfile, $log) : $err,
-		$ignored, "$mode, invalid environment variable: a warning");
+	  qr/environment variable SCRU64_NODE_SPEC is ignored: invalid node spec "42\/0"/;
+	unlike($err, $ignored,
+		"$mode, invalid environment variable: no message in every session");
+	($out, $err) = new_session($used);
+	like(
+		$err,
+		qr/ERROR:  55000: .*\n.*DETAIL: .*$ignored/,
+		"$mode, invalid environment variable: who has no node is told");
+	my @warnings = slurp_file($node->logfile, $log) =~ /WARNING: .*$ignored/g;
+	is(scalar(@warnings), $preload ? 1 : 0,
+		"$mode, invalid environment variable: a warning at the start");
 	$node->stop;
 
 	start_with($preload, '');
@@ -477,6 +485,46 @@ DROP FUNCTION cheat();
 			$err,
 			qr/scru64\.rollback_allowance/,
 			"$mode, scru64.rollback_allowance in PGOPTIONS is refused");
+	}
+
+	# What the configuration says is hidden from a session that was refused, but
+	# it runs the node no farther ahead than the others may.
+	if (!$preload)
+	{
+		my $give = 'SELECT scru64_generate() FROM generate_series(1, 20)';
+		my $farthest =
+		  q(SELECT max(tick_of(last_id)) - tick_of(clock_timestamp()) FROM scru64_generators WHERE node_id_size = 23);
+
+		$node->append_conf('postgresql.conf',
+			"scru64.rollback_allowance = '1s'\nscru64.node_spec = '3/23'\n");
+		$node->safe_psql('postgres',
+			"LOAD 'scru64'; ALTER SYSTEM RESET scru64.node_spec");
+		$node->restart;
+		# with the larger allowance of before, the ceiling is too far ahead for this one
+		$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+		foreach my $others ('no', 'another')
+		{
+			new_session($used) if $others eq 'another';
+			{
+				local $ENV{PGOPTIONS} = '-c scru64.rollback_allowance=1h';
+				($out, $err) = new_session($give, user => 'app');
+			}
+			if ($others eq 'no')
+			{
+				like($err, qr/ERROR:  55P02: .*is not known to this session/,
+					"$mode, scru64.rollback_allowance in PGOPTIONS: no ID before others have one");
+				next;
+			}
+			is(scalar(split(/\n/, $out)), 20,
+				"$mode, scru64.rollback_allowance in PGOPTIONS: IDs like others");
+			cmp_ok($node->safe_psql('postgres', $farthest),
+				'<=', 3,
+				"$mode, scru64.rollback_allowance in PGOPTIONS does not run the node ahead"
+			);
+		}
+		$node->adjust_conf('postgresql.conf', 'scru64.rollback_allowance', undef);
+		$node->adjust_conf('postgresql.conf', 'scru64.node_spec', "'10/8'");
+		$node->restart;
 	}
 
 	# a parameter that does not exist is not taken for one of somebody else's

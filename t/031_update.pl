@@ -271,10 +271,9 @@ my ($type, $others) =
   read_file("$share/extension/scru64--$current{scru64}.sql") =~ /\A(.*?\n)(-- -{70,}\n-- Comparison .*)\z/s;
 my $number = 0;
 foreach my $change (
-	[ 'a volatility', qr/(int8lt' LANGUAGE internal) IMMUTABLE/, '$1 STABLE', 'pg_proc' ],
-	[ 'LEAKPROOF', qr/(int8lt' LANGUAGE internal IMMUTABLE STRICT) LEAKPROOF/, '$1', 'pg_proc' ],
+	[ 'a volatility', qr/(FUNCTION scru64_lt\([^;]*LANGUAGE C) IMMUTABLE/, '$1 STABLE', 'pg_proc' ],
+	[ 'LEAKPROOF', qr/(FUNCTION scru64_lt\([^;]*LANGUAGE C IMMUTABLE STRICT) LEAKPROOF/, '$1', 'pg_proc' ],
 	[ 'a number of rows', qr/\n\tROWS 10;/, ';', 'pg_proc' ],
-	[ 'a support function', qr/\n\tSUPPORT scru64_timestamp_support;/, ';', 'pg_proc' ],
 	[ 'what a body says', qr/(RETURN \$1) < (scru64_min)/, '$1 <= $2', 'pg_proc' ],
 	[ 'an estimator', qr/RESTRICT = scru64_ineqsel/, 'RESTRICT = scalarltsel', 'pg_operator' ],
 	[ 'HASHES', qr/HASHES, MERGES/, 'MERGES', 'pg_operator' ],

@@ -4,6 +4,9 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS scru64;
 RESET client_min_messages;
+SET TimeZone = 'UTC';
+SET DateStyle = 'ISO, YMD';
+SET IntervalStyle = 'postgres';
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
 
@@ -149,7 +152,8 @@ FROM (VALUES
 	('1::scru64'),
 	('1.0::scru64'),
 	('true::scru64'),
-	('now()::scru64'),
+	('localtimestamp::scru64'),
+	('current_date::scru64'),
 	('gen_random_uuid()::scru64')
 ) AS v (expression),
 	 pg_temp.error_of(format('SELECT %s FROM item', expression)) AS e;
@@ -183,6 +187,20 @@ SELECT id, note
 FROM json_to_record('{"id": "0u2pf62ji4b9", "note": "from JSON"}')
 	 AS r (id scru64, note text);
 SELECT id FROM json_populate_record(NULL::item, '{"id": 109959589539758421}');
+
+--
+-- timestamptz: the time of an ID, and the smallest ID of a time.
+--
+SELECT time, time::scru64 AS id, time::scru64 = scru64_min(time) AS smallest,
+	   time::scru64::timestamptz AS its_time
+FROM (VALUES (timestamptz '2026-01-31 00:00:00+00'), ('2023-03-04 11:04:46.08+00'),
+			 ('2023-03-04 11:04:46.080001+00'), ('-infinity'), ('1969-12-31 00:00:00+00'), (NULL))
+	 AS v (time);
+SELECT ARRAY[timestamptz '2026-01-31 00:00:00+00', NULL]::scru64[];
+-- It is no new ID, so it is not stored by mistake.
+CREATE TEMP TABLE bound (id scru64);
+INSERT INTO bound VALUES (timestamptz '2026-01-31 00:00:00+00');
+INSERT INTO bound VALUES (CAST (timestamptz '2026-01-31 00:00:00+00' AS scru64)) RETURNING id;
 
 --
 -- A domain is cast as its base type.

@@ -299,6 +299,43 @@ RESET plan_cache_mode;
 DEALLOCATE ALL;
 
 --
+-- Many conditions: no more time than they should take, which is far less than
+-- the limit, and as for bigint: up to 64 that are ANDed, and some tens of ranges
+-- that are ORed
+--
+CREATE FUNCTION pg_temp.bound(i integer, is_id boolean) RETURNS text LANGUAGE sql
+RETURN (SELECT CASE WHEN is_id THEN quote_literal(n::scru64) ELSE n::text END
+		FROM (SELECT (6553600000 + i / 2) << 24 | (42 << 16)) AS v (n));
+CREATE FUNCTION pg_temp.many(count integer, separator text, condition text, is_id boolean) RETURNS text LANGUAGE sql
+RETURN (SELECT 'SELECT FROM scru64_traffic WHERE ' ||
+			   string_agg(format(condition, CASE WHEN is_id THEN 'id' ELSE 'n' END,
+								 pg_temp.bound(k * 100, is_id), pg_temp.bound(1000000 + k * 100, is_id)),
+						  separator ORDER BY k)
+		FROM generate_series(1, count) AS k);
+SET statement_timeout = '10s';
+SELECT separator, condition, count,
+	   pg_temp.alike(pg_temp.estimate(pg_temp.many(count, separator, condition, true)),
+					 pg_temp.estimate(pg_temp.many(count, separator, condition, false))) AS alike
+FROM (VALUES
+	(32, ' AND ', '%1$s > %2$s AND %1$s < %3$s'),
+	(64, ' AND ', '%1$s > %2$s'),
+	(64, ' AND ', '%3$s > %1$s'),
+	(16, ' AND ', '%1$s > %2$s AND %2$s <= %1$s AND %1$s < %3$s AND %1$s <= %3$s'),
+	(2000, ' AND ', '(%1$s > %3$s OR %1$s < %2$s)'),
+	(2000, ' OR ', '%1$s > %3$s'),
+	(64, ' OR ', '(%1$s > %2$s AND %1$s < %3$s)'),
+	(64, ' OR ', '%1$s BETWEEN %2$s AND %2$s'),
+	(64, ' OR ', '(%1$s > %2$s AND (%1$s < %3$s OR i = 1))')
+) AS v (count, separator, condition);
+SELECT separator, condition, count, pg_temp.estimate(pg_temp.many(count, separator, condition, true)) > 0 AS planned
+FROM (VALUES
+	(1000, ' AND ', '%1$s > %2$s AND %1$s < %3$s'),
+	(1000, ' OR ', '%1$s BETWEEN %2$s AND %2$s'),
+	(1000, ' OR ', '(%1$s > %2$s AND (%1$s < %3$s OR i = 1))')
+) AS v (count, separator, condition);
+RESET statement_timeout;
+
+--
 -- Joins
 --
 CREATE TEMP TABLE join_query (id_query text, n_query text);

@@ -21,11 +21,9 @@ LEFT JOIN pg_operator AS n ON n.oid = o.oprnegate
 WHERE o.oprleft = 'scru64'::regtype AND o.oprright = 'scru64'::regtype
 ORDER BY o.oprname COLLATE "C";
 
--- Each is bigint's own, in everything but the estimate of a restriction: the
--- same code, cost, volatility and leakproofness, and so for joins.
-SELECT s.oprname, sp.prosrc = bp.prosrc AS same_code,
-	   sp.prolang = bp.prolang AS same_language,
-	   sp.procost = bp.procost AS same_cost,
+-- Each is as bigint's own, but for the estimate of a restriction: the same cost,
+-- volatility and leakproofness, and so for joins.
+SELECT s.oprname, sp.procost = bp.procost AS same_cost,
 	   sp.provolatile = bp.provolatile AS same_volatility,
 	   sp.proisstrict = bp.proisstrict AS same_strictness,
 	   sp.proparallel = bp.proparallel AS same_parallel,
@@ -77,6 +75,36 @@ SELECT count(*) AS pairs,
 	   count(*) FILTER (WHERE (a > b) <> (na > nb)) AS gt
 FROM pair;
 
+-- The same compiled, and inlined into what is compiled, where the server can do
+-- that.
+SET jit = on;
+SET jit_above_cost = 0;
+SET jit_inline_above_cost = 0;
+SET jit_optimize_above_cost = 0;
+SELECT count(*) AS pairs,
+	   count(*) FILTER (WHERE (a < b) <> (na < nb)) AS lt,
+	   count(*) FILTER (WHERE (a <= b) <> (na <= nb)) AS le,
+	   count(*) FILTER (WHERE (a = b) <> (na = nb)) AS eq,
+	   count(*) FILTER (WHERE (a <> b) <> (na <> nb)) AS ne,
+	   count(*) FILTER (WHERE (a >= b) <> (na >= nb)) AS ge,
+	   count(*) FILTER (WHERE (a > b) <> (na > nb)) AS gt,
+	   count(*) FILTER (WHERE scru64_cmp(a, b) <> btint8cmp(na, nb)) AS cmp,
+	   count(*) FILTER (WHERE scru64_hash(a) <> hashint8(na)) AS hash,
+	   count(*) FILTER (WHERE scru64_hash_extended(a, nb) <> hashint8extended(na, nb))
+	   AS hash_extended,
+	   count(*) FILTER (WHERE scru64_send(a) <> int8send(na)) AS send,
+	   count(*) FILTER (WHERE scru64_smaller(a, b)::bigint <> int8smaller(na, nb)) AS smaller,
+	   count(*) FILTER (WHERE scru64_larger(a, b)::bigint <> int8larger(na, nb)) AS larger
+FROM pair;
+SELECT min(a)::bigint = min(na) AS min, max(a)::bigint = max(na) AS max,
+	   min(least(a, b))::bigint = min(least(na, nb)) AS least,
+	   count(DISTINCT a) = count(DISTINCT na) AS distinct_
+FROM pair;
+RESET jit_above_cost;
+RESET jit_inline_above_cost;
+RESET jit_optimize_above_cost;
+SET jit = off;
+
 -- The support functions, and the orders of ORDER BY and of text.
 SELECT count(*) FILTER (WHERE scru64_cmp(a, b) <> btint8cmp(na, nb)) AS cmp,
 	   count(*) FILTER (WHERE scru64_hash(a) <> hashint8(na)) AS hash,
@@ -84,6 +112,9 @@ SELECT count(*) FILTER (WHERE scru64_cmp(a, b) <> btint8cmp(na, nb)) AS cmp,
 	   AS hash_extended,
 	   count(*) FILTER (WHERE scru64_hash_extended(a, nb) <> hashint8extended(na, nb))
 	   AS hash_extended_with_seed,
+	   count(*) FILTER (WHERE scru64_send(a) <> int8send(na)) AS send,
+	   count(*) FILTER (WHERE scru64_smaller(a, b)::bigint <> int8smaller(na, nb)) AS smaller,
+	   count(*) FILTER (WHERE scru64_larger(a, b)::bigint <> int8larger(na, nb)) AS larger,
 	   count(*) FILTER (WHERE (a < b) <> (a::text COLLATE "C" < b::text COLLATE "C"))
 	   AS text_order
 FROM pair;

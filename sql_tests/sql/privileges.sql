@@ -130,6 +130,25 @@ SELECT setting = reset_val AS has_the_default
 FROM pg_settings WHERE name = 'scru64.node_spec';
 
 --
+-- scru64_set_ceiling() is for superusers, also where somebody is granted it.
+--
+SELECT has_function_privilege('public', 'scru64_set_ceiling(timestamptz)', 'EXECUTE') AS public;
+GRANT EXECUTE ON FUNCTION scru64_set_ceiling(timestamptz) TO regress_scru64_user;
+SET ROLE regress_scru64_user;
+SELECT scru64_set_ceiling();
+\echo :SQLSTATE
+RESET ROLE;
+SET ROLE regress_scru64_monitor;
+SELECT scru64_set_ceiling();
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION scru64_set_ceiling(timestamptz) FROM regress_scru64_user;
+-- A superuser can ask for nothing that has no tick.
+SELECT scru64_set_ceiling('infinity');
+SELECT scru64_set_ceiling('1969-12-31 23:59:59+00');
+\echo :SQLSTATE
+SELECT scru64_set_ceiling(NULL) IS NULL AS nothing;
+
+--
 -- For all sessions of a database or of a role
 --
 SELECT current_database() AS database, current_user AS superuser \gset

@@ -14,7 +14,7 @@ SET jit = off;
 -- What there is
 --
 SELECT p.oid::regprocedure AS function, prorettype::regtype AS returns,
-	   provolatile, proisstrict, proparallel, prosupport
+	   provolatile, proisstrict, proparallel
 FROM pg_proc AS p
 WHERE pronamespace = (SELECT extnamespace FROM pg_extension WHERE extname = 'scru64')
 	AND (proname IN ('scru64_timestamp', 'scru64_node_ctr', 'scru64_from_parts',
@@ -225,9 +225,8 @@ RESET enable_bitmapscan;
 DROP TABLE scru64_created;
 
 --
--- No other way between an ID and a time
+-- Neither an ID nor a time becomes the other by itself
 --
 CREATE TEMPORARY TABLE assigned (at timestamptz, id scru64);
 INSERT INTO assigned (at) VALUES ('0u2r85hm2pt3'::scru64);
 INSERT INTO assigned (id) VALUES (timestamptz '2026-01-01');
-SELECT timestamptz '2026-01-01'::scru64;

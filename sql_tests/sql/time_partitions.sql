@@ -84,7 +84,7 @@ DEALLOCATE during;
 RESET plan_cache_mode;
 
 --
--- scru64_timestamp(id) finds each partition's index, but prunes none
+-- scru64_timestamp(id) is a filter and prunes none
 --
 EXPLAIN (COSTS OFF) SELECT count(*) FROM scru64_event
 	WHERE scru64_timestamp(id) >= '2026-03-10' AND scru64_timestamp(id) < '2026-03-11';

@@ -1,6 +1,6 @@
 --
--- Time conditions on a table of 5,000,000 rows: each uses the plain index on id,
--- and the operators' row estimates are right.
+-- Time conditions on a table of 5,000,000 rows: the operators use the plain index
+-- on id, and their row estimates are right.
 --
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS scru64;
@@ -61,36 +61,19 @@ SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE timestamptz %L >= 
 SELECT scru64_plan('SELECT * FROM scru64_traffic WHERE now() - interval ''1 hour'' <= id');
 
 --
--- scru64_timestamp() and the cast: the same index, and the condition as a filter
+-- scru64_timestamp() and the cast are filters, as any function of a column, unless
+-- they have an index of their own
 --
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE scru64_timestamp(id) >= timestamptz %L', :'recent'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE scru64_timestamp(id) > timestamptz %L', :'recent'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE scru64_timestamp(id) < timestamptz %L', :'early'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE scru64_timestamp(id) <= timestamptz %L', :'early'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE scru64_timestamp(id) BETWEEN timestamptz %L AND timestamptz %L', :'yesterday', :'today'));
 SELECT scru64_plan('SELECT * FROM scru64_traffic WHERE scru64_timestamp(id) >= now() - interval ''1 hour''');
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE id::timestamptz < timestamptz %L', :'early'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE id::timestamptz >= timestamptz %L', :'recent'));
--- with the time on the left
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE timestamptz %L <= scru64_timestamp(id)', :'recent'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE timestamptz %L < scru64_timestamp(id)', :'recent'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE timestamptz %L > scru64_timestamp(id)', :'early'));
-SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE timestamptz %L >= id::timestamptz', :'early'));
-SELECT scru64_plan('SELECT * FROM scru64_traffic WHERE now() - interval ''1 hour'' <= id::timestamptz');
-
--- The first query of a session is planned no worse: nothing of the extension has
--- been loaded when it begins.
-\c -
-EXPLAIN (COSTS OFF) SELECT id FROM scru64_traffic WHERE scru64_timestamp(id) >= now() - interval '01:00';
-\c -
-EXPLAIN (COSTS OFF) SELECT id FROM scru64_traffic WHERE now() - interval '01:00' < id::timestamptz;
-SET TimeZone = 'UTC';
-SET DateStyle = 'ISO, YMD';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
+SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE timestamptz %L > id::timestamptz', :'early'));
+BEGIN;
+CREATE INDEX ON scru64_traffic (scru64_timestamp(id));
+SELECT scru64_plan('SELECT * FROM scru64_traffic WHERE scru64_timestamp(id) >= now() - interval ''1 hour''');
+SELECT scru64_plan(format('SELECT * FROM scru64_traffic WHERE timestamptz %L > id::timestamptz', :'early'));
+ROLLBACK;
 
 --
--- All of them find what a scan of the table finds
+-- Both ways round they find what scru64_timestamp() finds
 --
 -- Times at a boundary of a tick with IDs, a microsecond to each side, and within.
 CREATE TEMPORARY TABLE near AS
@@ -129,9 +112,7 @@ BEGIN
 END
 $$;
 SELECT cardinality(:'truth'::bigint[]) AS questions, form, by_index, counts = :'truth' AS as_without
-FROM unnest(ARRAY['id %1$s timestamptz %2$L', 'timestamptz %2$L %3$s id',
-				  'scru64_timestamp(id) %1$s timestamptz %2$L', 'timestamptz %2$L %3$s scru64_timestamp(id)',
-				  'id::timestamptz %1$s timestamptz %2$L', 'timestamptz %2$L %3$s id::timestamptz']) WITH ORDINALITY AS f (form, k),
+FROM unnest(ARRAY['id %1$s timestamptz %2$L', 'timestamptz %2$L %3$s id']) WITH ORDINALITY AS f (form, k),
 	 LATERAL pg_temp.answers(form)
 ORDER BY k;
 

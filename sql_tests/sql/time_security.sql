@@ -23,43 +23,19 @@ INSERT INTO scru64_mail
 	FROM generate_series(0, 9999) AS i;
 ALTER TABLE scru64_mail ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON scru64_mail USING (reader = current_user);
-CREATE POLICY not_too_old ON scru64_mail AS RESTRICTIVE USING (scru64_timestamp(id) >= '2026-01-01 00:20:00');
+CREATE POLICY not_too_old ON scru64_mail AS RESTRICTIVE USING (id >= timestamptz '2026-01-01 00:20:00');
 GRANT SELECT, DELETE ON scru64_mail TO regress_scru64_reader;
 ANALYZE scru64_mail;
 SET ROLE regress_scru64_reader;
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_mail WHERE scru64_timestamp(id) < '2026-01-01 00:20:10';
-SELECT count(*), min(scru64_timestamp(id)), max(scru64_timestamp(id)), count(DISTINCT reader) AS readers
-FROM scru64_mail WHERE scru64_timestamp(id) < '2026-01-01 00:20:10';
 EXPLAIN (COSTS OFF) SELECT * FROM scru64_mail WHERE id < timestamptz '2026-01-01 00:20:10';
-SELECT count(*) FROM scru64_mail WHERE id < timestamptz '2026-01-01 00:20:10';
+SELECT count(*), min(scru64_timestamp(id)), max(scru64_timestamp(id)), count(DISTINCT reader) AS readers
+FROM scru64_mail WHERE id < timestamptz '2026-01-01 00:20:10';
+SELECT count(*) FROM scru64_mail WHERE scru64_timestamp(id) < '2026-01-01 00:20:10';
 BEGIN;
-DELETE FROM scru64_mail WHERE scru64_timestamp(id) < '2026-01-01 00:20:10';
-SELECT count(*) FROM scru64_mail WHERE scru64_timestamp(id) < '2026-01-01 00:20:20';
+DELETE FROM scru64_mail WHERE id < timestamptz '2026-01-01 00:20:10';
+SELECT count(*) FROM scru64_mail WHERE id < timestamptz '2026-01-01 00:20:20';
 ROLLBACK;
 RESET ROLE;
-
--- A function that is not leakproof sees no row that the policy hides: the index
--- condition that scru64_timestamp(function(id)) implies would be tested first.
-CREATE FUNCTION scru64_shown(scru64) RETURNS scru64 LANGUAGE plpgsql IMMUTABLE STRICT AS $$
-BEGIN
-	IF current_user = 'regress_scru64_reader' THEN
-		RAISE NOTICE 'shown: %', $1;
-	END IF;
-	RETURN $1;
-END
-$$;
-CREATE TABLE scru64_secret (id scru64, reader name NOT NULL);
-INSERT INTO scru64_secret VALUES ('0vodnvxngg01', 'somebody'), ('0vodnvxngg02', 'regress_scru64_reader');
-CREATE INDEX ON scru64_secret USING brin (scru64_shown(id));
-ALTER TABLE scru64_secret ENABLE ROW LEVEL SECURITY;
-CREATE POLICY own ON scru64_secret USING (reader = current_user);
-GRANT SELECT ON scru64_secret TO regress_scru64_reader;
-SET ROLE regress_scru64_reader;
-SET enable_seqscan = off;
-SELECT id FROM scru64_secret WHERE scru64_timestamp(scru64_shown(id)) >= '2026-01-01';
-RESET enable_seqscan;
-RESET ROLE;
-DROP TABLE scru64_secret;
 
 --
 -- A cast needs no right on the schema of its function, and neither does a view
@@ -79,15 +55,6 @@ SELECT count(*) FROM scru64_open WHERE id::timestamptz >= '2026-01-01 00:42:00';
 SELECT count(*) FROM scru64_open_late;
 ROLLBACK;
 
--- Nor does a condition need more functions than the query names.
-BEGIN;
-REVOKE EXECUTE ON FUNCTION scru64_min(timestamptz), scru64_max(timestamptz) FROM PUBLIC;
-SET LOCAL ROLE regress_scru64_reader;
-SELECT count(*) FROM scru64_open WHERE scru64_timestamp(id) >= '2026-01-01 00:42:00';
-SELECT count(*) FROM scru64_open WHERE scru64_timestamp(id) < '2026-01-01 00:00:10';
-ROLLBACK;
-
 DROP VIEW scru64_open_late;
 DROP TABLE scru64_open, scru64_mail;
-DROP FUNCTION scru64_shown;
 DROP ROLE regress_scru64_reader;
