@@ -11,6 +11,7 @@ use lib $FindBin::RealBin;
 
 use File::Copy;
 use IPC::Run;
+use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
@@ -141,11 +142,11 @@ sub follow
 	return;
 }
 
-foreach my $how ('pg_rewind', 'pg_basebackup')
+# One run.  Writes what happened to a file, a line for each test.
+sub run_promotions
 {
-	my $primary = copy_server($template, "${how}_1", backup => 'with_try_give', clock => random_clock());
-	my $standby = copy_server($template, "${how}_2", backup => 'with_try_give', clock => random_clock());
-	my ($rows, $set_right, $lost) = (0, 0, 0);
+	my ($how, $report, $primary, $standby) = @_;
+	my ($rows, $set_right) = (0, 0);
 
 	start_server($primary);
 	$standby->enable_streaming($primary);
@@ -179,19 +180,60 @@ foreach my $how ('pg_rewind', 'pg_basebackup')
 		$end eq 'kill -9' ? kill_server($primary) : $primary->stop($end);
 		$standby->promote;
 		my $errors = finish_inserts(@clients);
-		diag($errors) if $errors ne '';
 
 		my ($wrong, $count) = split(/\|/, $standby->safe_psql('postgres', 'SELECT wrong_nodes(), count(*) FROM ids'));
-		ok($wrong eq '' && $errors eq '' && $count > $rows, "$name, after $end: all rows in order, more of them")
-		  or diag("wrong: $wrong, rows: $rows, then $count");
+		my $ok = $wrong eq '' && $errors eq '' && $count > $rows ? 'ok' : "wrong: $wrong, rows: $rows, then $count";
+		append_to_file($report, "$ok|$name, after $end: all rows in order, more of them\n");
 		$rows = $count;
 		follow($primary, $standby, $how) if $round < $promotions;
 		($primary, $standby) = ($standby, $primary);
 	}
-	is( $primary->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM ids'),
-		'0', "$how: no ID of a row twice");
-	note("$how: $rows rows, clock set right $set_right times");
+	my $again = $primary->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM ids');
+	append_to_file($report,
+		($again ? "$again twice" : 'ok') . "|$how: no ID of a row twice\n"
+		. "note|$how: $rows rows, clock set right $set_right times; $received IDs received, $twice that only clients had seen came again\n"
+		. "end|\n");
 	$primary->stop('immediate');
+	return;
 }
-note("$received IDs received; $twice that only clients had seen came again");
+
+# Both runs at the same time: most of it is waiting.
+my %reports;
+my @runs;
+
+foreach my $how ('pg_rewind', 'pg_basebackup')
+{
+	my @servers = map { copy_server($template, "${how}_$_", backup => 'with_try_give', clock => random_clock()) } (1, 2);
+
+	$reports{$how} = $template->basedir . "/$how";
+	append_to_file($reports{$how}, '');
+	my $pid = fork();
+	die "could not fork: $!" if !defined $pid;
+	if ($pid == 0)
+	{
+		# the parent counts, and ends what is left over
+		srand($seed + length($how));
+		eval { run_promotions($how, $reports{$how}, @servers); 1 }
+		  or append_to_file($reports{$how}, 'died: ' . ($@ =~ s/\s+/ /gr) . "|$how\n");
+		foreach my $server (@servers)
+		{
+			eval { $server->stop('immediate', fail_ok => 1); };
+		}
+		POSIX::_exit(0);
+	}
+	push @runs, $pid;
+}
+waitpid($_, 0) foreach (@runs);
+foreach my $how (sort keys %reports)
+{
+	my $end = 0;
+
+	foreach my $line (split(/\n/, read_file($reports{$how})))
+	{
+		my ($result, $name) = split(/\|/, $line, 2);
+
+		$result eq 'end' ? $end = 1 : $result eq 'note' ? note($name) : is($result, 'ok', $name);
+	}
+	ok($end, "$how: it came to its end");
+}
 done_testing();
