@@ -35,7 +35,7 @@ my %faults = (
 		kill('KILL', $pid) or die "could not kill $pid: $!";
 	},
 	'kill -9 of the postmaster' => sub { kill_server($node) });
-my @rounds = shuffle((sort keys %faults) x 3);
+my @rounds = shuffle((sort keys %faults) x 2);
 
 my %received;
 my $round = 0;
