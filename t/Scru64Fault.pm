@@ -143,8 +143,8 @@ sub kill_server
 		last if !grep { (readlink("$_/cwd") || '') eq $data } glob('/proc/[0-9]*');
 		sleep(0.01);
 	}
-	# some containers let the dead wait for a second, and that file names one
-	unlink("$data/postmaster.pid");
+	# some containers let the dead wait for a second, and these files name one
+	unlink("$data/postmaster.pid", $node->host . '/.s.PGSQL.' . $node->port . '.lock');
 	return;
 }
 
