@@ -459,7 +459,6 @@ CREATE FUNCTION scru64_generators(
 	OUT node_id_size integer,
 	OUT last_id scru64,
 	OUT node_spec text,
-	OUT lead interval,
 	OUT durable_until timestamptz,
 	OUT counter_overflows bigint,
 	OUT clock_rollbacks bigint,
@@ -471,8 +470,9 @@ CREATE FUNCTION scru64_generators(
 COMMENT ON FUNCTION scru64_generators() IS 'nodes in use on this server';
 
 CREATE VIEW scru64_generators AS
-	SELECT node_id, node_id_size, last_id, node_spec, lead, durable_until,
-		   counter_overflows, clock_rollbacks, waits
+	SELECT node_id, node_id_size, last_id, node_spec,
+		   scru64_timestamp(last_id) - pg_catalog.clock_timestamp() AS lead,
+		   durable_until, counter_overflows, clock_rollbacks, waits
 	FROM scru64_generators();
 
 COMMENT ON VIEW scru64_generators IS 'nodes in use on this server';

@@ -22,8 +22,8 @@
  *
  * Invariants:
  *
- *	- durable is 0, or the ceiling on the page, flushed, and written by this
- *	  shared memory.
+ *	- durable is 0, or a ceiling that was written by this shared memory and
+ *	  flushed, at or below the page's.
  *
  *	- A raise is a reservation: of the ticks above the page's ceiling up to the
  *	  new one, for this shared memory.  Where the page does not have what this
@@ -47,15 +47,14 @@
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
-#include "ceiling_page.h"
 #include "tick_time.h"
 
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 PG_FUNCTION_INFO_V1(scru64_set_ceiling);
 
 /*
- * Start all nodes above a tick, and give out nothing until the ceiling is raised.
- * Page locked, and its ceiling is this tick.
+ * Start all nodes above a tick, the ceiling on the page, and give out nothing
+ * until that is raised.  Page locked.
  *
  * Ordering: durable is gone before the slots are.  A session that has found it
  * high enough before advances its node before the slot is taken, or not at all.
@@ -88,16 +87,17 @@ ceiling_load(uint64 now, uint64 allowance)
 {
 	Reservation *reservation = node_slots_reservation();
 	uint64		ceiling;
+	XLogRecPtr	lsn;
 
 	if (pg_atomic_read_u32(&reservation->loaded))
 		return;
 	(void) ceiling_page_lock(true);
 	if (!pg_atomic_read_u32(&reservation->loaded))
 	{
-		if (!ceiling_page_read(&ceiling))
+		if (!ceiling_page_read(&ceiling, &lsn))
 		{
 			ceiling = Min(now + allowance, SCRU64_LAST_TIMESTAMP);
-			ceiling_page_write(ceiling);
+			(void) ceiling_page_write(ceiling);
 			ereport(LOG,
 					(errmsg("the ceiling of scru64 was lost"),
 					 errdetail("IDs start after %s, the clock plus \"%s\".",
@@ -111,40 +111,70 @@ ceiling_load(uint64 now, uint64 allowance)
 }
 
 /*
- * Raise the ceiling to a tick, for a node whose state needs it.  False if nothing
- * was done, because another session has the page and the caller does not want to
- * wait; else read the state anew.
+ * Reserve the ticks up to target, for a node whose state needs it.  Page locked.
+ * Returns the ceiling to wait for and sets where in the WAL it is; or 0 if there
+ * is nothing to wait for.
  *
  * If the state is another one when the page is locked, what was asked for may
  * have been decided by a clock or a ceiling that was corrected meanwhile.
+ */
+static uint64
+reserve(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
+		XLogRecPtr *lsn)
+{
+	Reservation *reservation = node_slots_reservation();
+	uint64		current;
+	uint64		ceiling;
+
+	if (!node_slot_read(slot, key, &current) || current != state ||
+		node_slots_durable() >= target)
+		return 0;
+	if (!ceiling_page_read(&ceiling, lsn))
+		ceiling_page_damaged("Its page has disappeared since the server was started.");
+	if (ceiling != reservation->written)
+	{
+		start_above(ceiling);
+		return 0;
+	}
+	/* else another session has written it, and waits */
+	if (ceiling < target)
+	{
+		*lsn = ceiling_page_write(target);
+		reservation->written = ceiling = target;
+	}
+	return ceiling;
+}
+
+/*
+ * Raise the ceiling to a tick, for a node whose state needs it.  False if nothing
+ * was done, because another session is at it and the caller does not want to
+ * wait; else read the state anew.
  */
 bool
 ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 			  bool wait)
 {
 	Reservation *reservation = node_slots_reservation();
-	uint64		current;
-	uint64		on_page;
+	uint64		ceiling;
+	XLogRecPtr	lsn;
 
 	if (!ceiling_page_lock(wait))
 		return false;
-	if (node_slot_read(slot, key, &current) && current == state &&
-		node_slots_durable() < target)
+	if (!wait && reservation->written >= target)
 	{
-		if (!ceiling_page_read(&on_page))
-			ceiling_page_damaged("Its page has disappeared since the server was started.");
-		if (on_page != reservation->written)
-			start_above(on_page);
-		else
-		{
-			target = Max(target, on_page);
-			ceiling_page_write(target);
-			reservation->written = target;
-			/* it is flushed before anybody may rely on it */
-			pg_write_barrier();
-			pg_atomic_write_u64(&reservation->durable, target);
-		}
+		ceiling_page_unlock();
+		return false;
 	}
+	ceiling = reserve(slot, key, state, target, &lsn);
+	ceiling_page_unlock();
+	if (ceiling == 0)
+		return true;
+
+	/* in the meantime others can reserve more, or all can have been set back */
+	ceiling_page_wait(lsn);
+	(void) ceiling_page_lock(true);
+	if (reservation->written >= ceiling && node_slots_durable() < ceiling)
+		pg_atomic_write_u64(&reservation->durable, ceiling);
 	ceiling_page_unlock();
 	return true;
 }
@@ -165,7 +195,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 	{
 		if (pg_atomic_read_u32(&node_slots_reservation()->loaded))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
-		ceiling_page_write(0);
+		(void) ceiling_page_write(0);
 	}
 	ceiling_page_unlock();
 	PG_RETURN_VOID();
@@ -181,8 +211,8 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 Datum
 scru64_set_ceiling(PG_FUNCTION_ARGS)
 {
-	Reservation *reservation = node_slots_reservation();
 	uint64		ceiling;
+	XLogRecPtr	lsn;
 
 	if (!superuser())
 		ereport(ERROR,
@@ -193,12 +223,14 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("scru64_set_ceiling()");
 	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
 
+	/*
+	 * First the slots: so nothing leaves that the new ceiling does not cover.  If
+	 * it cannot be written, the next raise finds the old one on the page.
+	 */
 	(void) ceiling_page_lock(true);
-	/* nothing may leave any more that the new ceiling does not cover */
-	if (pg_atomic_read_u32(&reservation->loaded))
-		start_above(reservation->written);
-	ceiling_page_write(ceiling);
 	start_above(ceiling);
+	lsn = ceiling_page_write(ceiling);
 	ceiling_page_unlock();
+	ceiling_page_wait(lsn);
 	PG_RETURN_VOID();
 }

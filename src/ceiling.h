@@ -3,17 +3,29 @@
  * ceiling.h
  *		The ceiling: how far the IDs of this server may go.
  *
- * Upper storey.  See ceiling.c for why that is enough.
+ * Upper storey.  See ceiling.c for why that is enough, and ceiling_page.c for the
+ * page that holds it.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef CEILING_H
 #define CEILING_H
 
+#include "access/xlogdefs.h"
+
 #include "node_slots.h"
 
 extern void ceiling_load(uint64 now, uint64 allowance);
 extern bool ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state,
 						  uint64 target, bool wait);
+
+/* For ceiling.c */
+extern bool ceiling_page_lock(bool wait);
+extern void ceiling_page_unlock(void);
+extern bool ceiling_page_exists(void);
+extern bool ceiling_page_read(uint64 *ceiling, XLogRecPtr *lsn);
+extern XLogRecPtr ceiling_page_write(uint64 ceiling);
+extern void ceiling_page_wait(XLogRecPtr lsn);
+pg_noreturn extern void ceiling_page_damaged(const char *reason);
 
 #endif							/* CEILING_H */

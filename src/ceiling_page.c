@@ -10,8 +10,7 @@
  *
  * Invariants:
  *
- *	- When ceiling_page_write() returns, the page is in the WAL, flushed, and as
- *	  far with synchronous standbys as a commit of this session would be.
+ *	- When ceiling_page_write() returns, the page is in the WAL and flushed.
  *	- A page that is not exactly as it was written is an error, never a ceiling.
  *	  The contents have a CRC of their own: data checksums may be off, or may
  *	  have been switched on without this page, which no catalog lists.
@@ -40,7 +39,7 @@
 #include "storage/lock.h"
 #include "storage/smgr.h"
 
-#include "ceiling_page.h"
+#include "ceiling.h"
 
 /* Below every OID that a server gives out, and in no catalog of PostgreSQL. */
 #define CEILING_FILE		9864
@@ -119,11 +118,7 @@ has_page(SMgrRelation file)
 		smgrnblocks(file, MAIN_FORKNUM) : 0;
 
 	if (blocks > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("file \"%s\" is not the ceiling of scru64", CEILING_PATH),
-				 errdetail("It has %u pages instead of one.", blocks),
-				 errhint("Stop the server and move the file away, or restore it from a backup of this server.")));
+		ceiling_page_damaged("It has more than one page: move it away while the server is stopped.");
 	return blocks == 1;
 }
 
@@ -194,15 +189,16 @@ ceiling_page_exists(void)
 	return copy_page(copy.data);
 }
 
-/* Read the page, which the caller has locked.  False if there is none. */
+/* Read the page, which the caller has locked, and where in the WAL it is. */
 bool
-ceiling_page_read(uint64 *ceiling)
+ceiling_page_read(uint64 *ceiling, XLogRecPtr *lsn)
 {
 	PGIOAlignedBlock copy;
 
 	if (!copy_page(copy.data))
 		return false;
 	*ceiling = ceiling_of_page((Page) copy.data);
+	*lsn = PageGetLSN((Page) copy.data);
 	return true;
 }
 
@@ -224,7 +220,8 @@ provide_page(void)
 				 errhint("Have that relation rewritten, for example by VACUUM FULL.")));
 	if (has_page(file))
 		return;
-	smgrcreate(file, MAIN_FORKNUM, false);
+	/* as in recovery: a crash may have left the file without its page */
+	smgrcreate(file, MAIN_FORKNUM, true);
 	memset(zero.data, 0, BLCKSZ);
 	smgrextend(file, MAIN_FORKNUM, 0, zero.data, false);
 }
@@ -246,10 +243,10 @@ fill_page(Page page, uint64 ceiling)
 }
 
 /*
- * Write the page anew, whatever was there; the caller has locked it.  Not to be
- * called during recovery.
+ * Write the page anew, whatever was there; the caller has locked it.  Returns
+ * where in the WAL it is.  Not to be called during recovery.
  */
-void
+XLogRecPtr
 ceiling_page_write(uint64 ceiling)
 {
 	Buffer		buffer;
@@ -268,7 +265,17 @@ ceiling_page_write(uint64 ceiling)
 	UnlockReleaseBuffer(buffer);
 
 	XLogFlush(lsn);
-	/* a cancel ends the wait with a WARNING, as that of a commit */
+	return lsn;
+}
+
+/*
+ * Wait for synchronous standbys, as a commit of this session would, whose
+ * synchronous_commit counts.  A cancel ends the wait with a WARNING, as that of a
+ * commit.  Not with the page locked.
+ */
+void
+ceiling_page_wait(XLogRecPtr lsn)
+{
 	HOLD_INTERRUPTS();
 	SyncRepWaitForLSN(lsn, false);
 	RESUME_INTERRUPTS();

@@ -45,7 +45,7 @@ clock_tick(void)
 	int64		now_ms = clock_ms();
 
 	if (unlikely(now_ms < 0))
-		clock_before_epoch();
+		clock_out_of_range();
 	return (uint64) now_ms >> SCRU64_TICK_SHIFT;
 }
 

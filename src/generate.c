@@ -58,7 +58,7 @@ continue_after_prev(NodeSlot *slot, uint64 state)
 	if (node_slots_durable() < tick)
 		(void) ceiling_raise(slot, session_node.key, state, tick, true);
 	else
-		node_slots_continue_after(slot, spec);
+		(void) node_slot_advance(slot, &state, spec->node_prev);
 	return false;
 }
 
@@ -73,7 +73,7 @@ attach(void)
 {
 	const NodeSpec *spec = &session_node.spec;
 	uint64		now = clock_tick();
-	uint64		allowance;
+	uint64		allowance = allowance_ticks();
 	uint64		state;
 	NodeSlot   *slot;
 	NodeReport	obstacle;
@@ -81,8 +81,6 @@ attach(void)
 	PreventCommandDuringRecovery("scru64_generate()");
 	if (spec->node.node_id_size == 0)
 		node_spec_not_set();
-	session_node.allowance_ms = agreed_allowance();
-	allowance = allowance_ticks();
 	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance))
 		clock_behind(spec->node_prev);
 
@@ -205,7 +203,7 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 		case GENERATOR_CLOCK_BEHIND:
 			clock_behind(*state);
 		case GENERATOR_EXHAUSTED:
-			timestamps_exhausted();
+			clock_out_of_range();
 	}
 	pg_unreachable();
 }

@@ -126,32 +126,20 @@ clock_behind(uint64 state)
 			 errdetail("The clock reads %s. %s The next ID would be ahead by more than twice \"%s\" (%d ms).",
 					   clock_text(),
 					   state_text(session_node.spec.node, state),
-					   ALLOWANCE_SETTING, session_node.allowance_ms),
+					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 errhint("Correct the clock, or wait until it has caught up. If that takes too long, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
 }
 
 /* 58000 */
 void
-clock_before_epoch(void)
+clock_out_of_range(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the clock is before the first timestamp of type %s", "scru64"),
-			 errdetail("The clock reads %s. Timestamps start with the year 1970.",
-					   clock_text()),
-			 errhint("Correct the clock.")));
-}
-
-/* 58000 */
-void
-timestamps_exhausted(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the clock is past the last timestamp of type %s", "scru64"),
-			 errdetail("The clock reads %s. The last timestamp is of %s.",
-					   clock_text(),
+			 errmsg("the clock is out of range for type %s", "scru64"),
+			 errdetail("The clock reads %s. IDs have times from %s to %s.",
+					   clock_text(), time_text(SCRU64_FIRST_TIMESTAMP),
 					   time_text(SCRU64_LAST_TIMESTAMP)),
 			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
@@ -185,7 +173,7 @@ log_rollback(uint64 seen, uint64 now)
 					time_text(seen), time_text(now)),
 			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
 					   session_node_text(), ALLOWANCE_SETTING,
-					   session_node.allowance_ms)));
+					   scru64_rollback_allowance)));
 }
 
 void
@@ -197,7 +185,7 @@ log_wait(uint64 state)
 			(errmsg("node %s waits for the clock", session_node_text()),
 			 errdetail("%s The next would be ahead of the clock by more than \"%s\" (%d ms).",
 					   state_text(session_node.spec.node, state),
-					   ALLOWANCE_SETTING, session_node.allowance_ms),
+					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 node_state_is_id(state) ?
 			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: give it a smaller node_id_size.") :
 			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));

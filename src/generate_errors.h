@@ -15,8 +15,7 @@
 pg_noreturn extern void node_spec_not_set(void);
 pg_noreturn extern void node_overlaps(const NodeReport *obstacle);
 pg_noreturn extern void clock_behind(uint64 state);
-pg_noreturn extern void clock_before_epoch(void);
-pg_noreturn extern void timestamps_exhausted(void);
+pg_noreturn extern void clock_out_of_range(void);
 
 extern void log_start(uint64 state);
 extern void log_rollback(uint64 seen, uint64 now);

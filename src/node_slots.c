@@ -12,22 +12,14 @@
  *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
  *						by compare-and-swap; replaced under the lock.
  *	NodeSlot.key		atomic.  Read without a lock, written under it.
- *	NodeSlot.clock		atomic; a hint, no ID depends on it.
- *	the counts, and when something was logged
- *						atomic; no ID depends on them.
- *	NodeSlots.allowance	atomic; what a session with the right to has set.
- *	NodeSlots.floor, starts, hand, retired, next_retired
- *						the lock.
- *	NodeSlots.reservation
- *						see ceiling.c.
- *	NodeSlots.lock		taken exclusively to give or take a slot, shared to look
- *						one up.  While it is held nothing raises, allocates or
- *						waits, and it is not on the path of an ordinary ID.
+ *	NodeSlots.reservation	see ceiling.c.
+ *	other atomics		are hints and counts: no ID depends on them.
+ *	all else			the lock.  It is taken to find, give or take a slot, and
+ *						while it is held nothing raises, allocates or waits.
  *
  * A state word is one of
  *
- *	last ID				Every ID of the node that was given out is at or below
- *						it.
+ *	last ID				Every ID of the node that was given out is at or below it.
  *	start				NO_ID | timestamp << 24 | serial number.  The node has
  *						given out nothing since it got the slot, and must not
  *						give out anything in that tick or before.
@@ -36,9 +28,9 @@
  * Invariants:
  *
  *	- floor is at or above the tick of every ID of every node that has neither a
- *	  slot nor a place among the retired ones, and a node that has neither starts
- *	  above it.  So nothing that matters is forgotten, whatever the clock does.
- *	  Only node_slots_restart() lowers it.
+ *	  slot nor a place among the retired ones, and at or below the ceiling on the
+ *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
+ *	  whatever the clock does.  Only node_slots_restart() lowers it.
  *
  *	- No two nodes that overlap have a slot or a place among the retired ones.
  *
@@ -88,7 +80,6 @@ typedef struct NodeSlots
 	int			next_retired;	/* where the search for a place begins */
 	uint32		starts;			/* serial number of the next start */
 	uint64		floor;			/* in ticks */
-	pg_atomic_uint32 allowance; /* milliseconds, or NODE_SLOTS_NO_ALLOWANCE */
 	Reservation reservation;
 	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
@@ -99,7 +90,6 @@ typedef struct NodeSlots
 /* This backend's address of the shared memory; NULL until it is needed. */
 static NodeSlots *node_slots = NULL;
 
-/* Bytes of shared memory. */
 Size
 node_slots_size(void)
 {
@@ -125,7 +115,6 @@ init_node_slots(void *memory)
 	memset(slots, 0, sizeof(NodeSlots));
 	slots->tranche_id = LWLockNewTrancheId();
 	LWLockInitialize(&slots->lock, slots->tranche_id);
-	pg_atomic_init_u32(&slots->allowance, NODE_SLOTS_NO_ALLOWANCE);
 	pg_atomic_init_u32(&slots->reservation.loaded, 0);
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
 	for (int kind = 0; kind < NODE_LOG_KINDS; kind++)
@@ -160,14 +149,6 @@ node_slots_reservation(void)
 {
 	ensure_node_slots();
 	return &node_slots->reservation;
-}
-
-/* scru64.rollback_allowance as it is set for the server. */
-pg_atomic_uint32 *
-node_slots_allowance(void)
-{
-	ensure_node_slots();
-	return &node_slots->allowance;
 }
 
 /*
@@ -434,8 +415,7 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
  *	now			the clock, in ticks
  *	allowance	scru64.rollback_allowance, in ticks
  *
- * NULL if the node overlaps another one that is in use: *obstacle, of which the
- * counts are not set.  Else *state is the node's.  The slot stays good to read
+ * NULL if the node overlaps another one that is in use, *obstacle.  Else *state is the node's.  The slot stays good to read
  * for the life of the backend, but may be given to another node at any time:
  * node_slot_read() tells.  Not to be called before the ceiling was loaded.
  */
@@ -447,42 +427,12 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 
 	ensure_node_slots();
 
-	/* nearly always another session of the node has been here before */
-	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	slot = find_slot(node_key(node));
-	if (slot != NULL)
-		*state = pg_atomic_read_u64(&slot->state);
-	LWLockRelease(&node_slots->lock);
-	if (slot != NULL)
-		return slot;
-
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	slot = find_or_start(node, now, allowance, obstacle);
 	if (slot != NULL)
 		*state = pg_atomic_read_u64(&slot->state);
 	LWLockRelease(&node_slots->lock);
 	return slot;
-}
-
-/*
- * Raise the state of a node to spec->node_prev, if it has not reached that, if
- * the slot is still the node's, and if the ceiling is high enough.
- */
-void
-node_slots_continue_after(NodeSlot *slot, const NodeSpec *spec)
-{
-	Generator	generator = generator_make(spec->node);
-	uint64		state;
-
-	/* under the lock, so that the slot stays the node's */
-	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	state = pg_atomic_read_u64(&slot->state);
-	while (pg_atomic_read_u32(&slot->key) == node_key(spec->node) &&
-		   node_slots_durable() >= scru64_get_timestamp(spec->node_prev) &&
-		   node_state_last(state, &generator) < spec->node_prev &&
-		   !node_slot_advance(slot, &state, spec->node_prev))
-		continue;
-	LWLockRelease(&node_slots->lock);
 }
 
 /*

@@ -115,18 +115,13 @@ typedef enum NodeLogKind
 	NODE_LOG_KINDS
 } NodeLogKind;
 
-/* No session has told its scru64.rollback_allowance. */
-#define NODE_SLOTS_NO_ALLOWANCE	PG_UINT32_MAX
-
 extern Size node_slots_size(void);
 extern NodeSlot *node_slots_find(Scru64Node node, uint64 now, uint64 allowance,
 								 uint64 *state, NodeReport *obstacle);
-extern void node_slots_continue_after(NodeSlot *slot, const NodeSpec *spec);
 extern void node_slots_restart(uint64 floor);
 extern int	node_slots_report(NodeReport reports[NODE_SLOTS]);
 extern bool node_slots_log_is_due(NodeLogKind kind, NodeKey key);
 extern Reservation *node_slots_reservation(void);
-extern pg_atomic_uint32 *node_slots_allowance(void);
 
 /*
  * The tick up to which IDs may be given out.

@@ -61,6 +61,11 @@ typedef PGAlignedBlock PGIOAlignedBlock;
 #define compat_guc_malloc(size) malloc(size)
 #endif
 
+/* Minor versions have it since 2025; before, a library cannot do without. */
+#ifndef GUC_ALLOW_IN_PARALLEL
+#define GUC_ALLOW_IN_PARALLEL	0
+#endif
+
 /*
  * Shared memory that needs no preloading: a named DSM segment from 17 on,
  * before that what the main segment has to spare.

@@ -78,26 +78,15 @@ typedef struct Bound
 
 PG_FUNCTION_INFO_V1(scru64_ineqsel);
 
-/* Core's estimator of an inequality, by its btree strategy. */
-static PGFunction
-core_estimator(StrategyNumber strategy)
-{
-	switch (strategy)
-	{
-		case BTLessStrategyNumber:
-			return scalarltsel;
-		case BTLessEqualStrategyNumber:
-			return scalarlesel;
-		case BTGreaterEqualStrategyNumber:
-			return scalargesel;
-		case BTGreaterStrategyNumber:
-			return scalargtsel;
-		default:
-			return NULL;
-	}
-}
+/* Core's estimators, by btree strategy; NULL for what is no inequality. */
+static const PGFunction core_estimators[BTMaxStrategyNumber + 1] = {
+	[BTLessStrategyNumber] = scalarltsel,
+	[BTLessEqualStrategyNumber] = scalarlesel,
+	[BTGreaterEqualStrategyNumber] = scalargesel,
+	[BTGreaterStrategyNumber] = scalargtsel
+};
 
-/* The same, as bigint.  Core looks below one relabelling, a domain's say. */
+/* The same node, as bigint.  Core looks below one relabelling, a domain's say. */
 static Node *
 relabel_as_bigint(Node *arg)
 {
@@ -115,7 +104,7 @@ estimate_alone(const Context *context, Bound *bound)
 									  relabel_as_bigint(lsecond(bound->args)));
 
 		bound->selectivity =
-			DatumGetFloat8(DirectFunctionCall4(core_estimator(bound->strategy),
+			DatumGetFloat8(DirectFunctionCall4(core_estimators[bound->strategy],
 											   PointerGetDatum(context->root),
 											   ObjectIdGetDatum(bound->operator),
 											   PointerGetDatum(args),
@@ -163,7 +152,7 @@ make_bound(const Context *context, Oid operator, List *args, Bound *bound)
 	bound->strategy = get_op_opfamily_strategy(operator, context->opfamily);
 	bound->is_upper = (bound->strategy < BTEqualStrategyNumber) == varonleft;
 	bound->selectivity = NOT_ESTIMATED;
-	if (core_estimator(bound->strategy) == NULL ||
+	if (core_estimators[bound->strategy] == NULL ||
 		(!varonleft && !is_value(context, &left)))
 		return false;
 	bound->column = varonleft ? left : right;
@@ -388,7 +377,7 @@ scru64_ineqsel(PG_FUNCTION_ARGS)
 
 	if (make_bound(&context, operator, (List *) PG_GETARG_POINTER(2), &bound))
 		result = estimate_bound(&context, &bound);
-	else if (core_estimator(bound.strategy) != NULL)
+	else if (core_estimators[bound.strategy] != NULL)
 		result = estimate_alone(&context, &bound);
 	else
 		result = DEFAULT_INEQ_SEL;

@@ -3,13 +3,12 @@
  * settings.c
  *		The settings: their definitions and checks; scru64_parse_node_spec().
  *
- * Upper storey.  May call node_spec.c, and node_slots.c for what all sessions of
- * the server have agreed on.
+ * Upper storey.  May call node_spec.c.
  *
  * Invariants:
  *
- *	- session_node has the node of the setting that is in force.  Its slot is
- *	  forgotten whenever a setting changes.
+ *	- session_node has the node of the setting that is in force, without a slot
+ *	  when that has changed.
  *	- A value that was not valid never comes into force.
  *
  *-------------------------------------------------------------------------
@@ -45,13 +44,9 @@ SessionNode session_node;
 
 /* The settings, as text and number. */
 static char *node_spec = NULL;
-static int	rollback_allowance = 0; /* milliseconds */
+int			scru64_rollback_allowance = 0;	/* milliseconds */
 
-/*
- * Was a value of scru64.rollback_allowance refused when this session defined it,
- * which hides what the configuration says?
- */
-static bool allowance_refused = false;
+/* How often a value of scru64.rollback_allowance came into force. */
 static int	allowance_assignments = 0;
 
 /*
@@ -199,41 +194,11 @@ default_node_spec(void)
 	return MemoryContextStrdup(TopMemoryContext, text);
 }
 
-/*
- * The allowance
- */
-
 static void
 assign_allowance(int newval pg_attribute_unused(),
 				 void *extra pg_attribute_unused())
 {
 	allowance_assignments++;
-	allowance_refused = false;
-	session_node.slot = NULL;
-}
-
-/*
- * The allowance that is in force for the server, in milliseconds.
- *
- * A value in the start-up options of a client is refused when the library is
- * loaded, but has replaced by then what the configuration says.  Such a session
- * goes by what the others have; 55P02 if there was none yet.
- */
-int
-agreed_allowance(void)
-{
-	pg_atomic_uint32 *agreed = node_slots_allowance();
-
-	if (!allowance_refused)
-		pg_atomic_write_u32(agreed, (uint32) rollback_allowance);
-	else if (pg_atomic_read_u32(agreed) == NODE_SLOTS_NO_ALLOWANCE)
-		ereport(ERROR,
-				(errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
-				 errmsg("parameter \"%s\" is not known to this session",
-						ALLOWANCE_SETTING),
-				 errdetail("A value in the options of the connection was refused, and no other session has generated an ID yet."),
-				 errhint("Connect without that option.")));
-	return (int) pg_atomic_read_u32(agreed);
 }
 
 /*
@@ -251,7 +216,7 @@ define_settings(void)
 							   &node_spec,
 							   default_node_spec(),
 							   PGC_SUSET,
-							   0,
+							   GUC_ALLOW_IN_PARALLEL,
 							   check_node_spec,
 							   assign_node_spec,
 							   NULL);
@@ -259,17 +224,22 @@ define_settings(void)
 	DefineCustomIntVariable(ALLOWANCE_SETTING,
 							"How far the last ID may be ahead of the clock.",
 							"IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails.",
-							&rollback_allowance,
+							&scru64_rollback_allowance,
 							DEFAULT_ROLLBACK_ALLOWANCE,
 							0,
 							MAX_ROLLBACK_ALLOWANCE,
 							PGC_SIGHUP,
-							GUC_UNIT_MS,
+							GUC_UNIT_MS | GUC_ALLOW_IN_PARALLEL,
 							NULL,
 							assign_allowance,
 							NULL);
-	/* the default is assigned in any case, and then what was there, if it may be */
-	allowance_refused = unchecked_allowance && allowance_assignments == 1;
-
 	MarkGUCPrefixReserved(GUC_PREFIX);
+
+	/*
+	 * The default is assigned in any case, and then what was there, if it may be.
+	 * A value in the start-up options of a client may not be, but has replaced
+	 * by then what the configuration says: read that again.
+	 */
+	if (unchecked_allowance && allowance_assignments == 1)
+		ProcessConfigFile(PGC_SIGHUP);
 }

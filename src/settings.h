@@ -20,21 +20,20 @@ typedef struct SessionNode
 	NodeSpec	spec;			/* as set; node_id_size is 0 if it is not */
 	NodeKey		key;
 	Generator	generator;
-	NodeSlot   *slot;			/* NULL until found, and when a setting changes */
-	int			allowance_ms;	/* the allowance that goes with the slot */
+	NodeSlot   *slot;			/* NULL until found */
 } SessionNode;
 
 extern SessionNode session_node;
+extern int	scru64_rollback_allowance;
 
-/* The session's allowance in ticks, rounded down. */
+/* scru64.rollback_allowance in ticks, rounded down. */
 static inline uint64
 allowance_ticks(void)
 {
-	return (uint64) session_node.allowance_ms >> SCRU64_TICK_SHIFT;
+	return (uint64) scru64_rollback_allowance >> SCRU64_TICK_SHIFT;
 }
 
 extern void define_settings(void);
-extern int	agreed_allowance(void);
 extern const char *bad_environment_spec(void);
 
 #endif							/* SETTINGS_H */
