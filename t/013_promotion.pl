@@ -1,6 +1,9 @@
-# A standby whose clock is behind is promoted after the primary was killed, and
-# another server is restored from the archive: no ID of a row that it has is given
-# out again.
+# A standby is promoted, or a server restored, in whatever way and with whatever
+# clocks: no ID of any row that it has is given out again, whether the row is
+# committed or in a transaction that is prepared.
+#
+# Each case here made IDs twice when what had been given out was guessed from clocks
+# and commit times.
 
 use strict;
 use warnings;
@@ -8,251 +11,319 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
 use Test::More;
-use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
-# All nodes that the primary uses.  The last one is saturated, and so ahead of
-# the clock by the allowance.
-my @specs = ('1/8', '2/8', '3/8', '700/12', '7/20');
+# 16 IDs in a tick: a few hundred are ten seconds.
+my $spec = '42/20';
+my $template = make_template('template', allows_streaming => 1);
+my $cases = 0;
 
-my $primary = new_node('primary', allows_streaming => 1, has_archiving => 1);
-$primary->append_conf('postgresql.conf', 'wal_keep_size = 256MB');
-set_clock($primary, '+0');
-start_server($primary);
-$primary->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($primary);
-$primary->safe_psql(
-	'postgres', q(
-CREATE TABLE ids (n bigserial, node text, id scru64);
-
-CREATE FUNCTION give(spec text, count integer) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM set_config('scru64.node_spec', spec, false);
-	INSERT INTO ids (node, id) SELECT spec, g FROM scru64_generate(count) g;
-END
-$$;
-
--- how many IDs of a node there are, and how many are there twice
-CREATE FUNCTION count_ids(spec text, OUT ids bigint, OUT twice bigint)
-LANGUAGE sql AS $$
-	SELECT count(*), count(*) - count(DISTINCT id) FROM ids WHERE node = spec;
-$$;
-));
-
-# Let a session of every node insert.  Ends with the server.
-my $bench_script = $primary->basedir . '/insert';
-my ($bench_out, $bench_err) = ('', '');
-
-append_to_file($bench_script,
-	"\\set n :client_id + 1\n"
-	  . join('', map { "\\if :n = $_\nSELECT give('$specs[$_ - 1]', 3);\n\\endif\n" } (1 .. @specs))
-	  . "\\sleep 2 ms\n");
-
-sub start_inserts
+# A primary and a standby, both with these clocks, running.
+sub pair
 {
-	my ($node, @more) = @_;
+	my ($primary_clock, $standby_clock) = @_;
 
-	return IPC::Run::start(
-		[
-			'pgbench', '--no-vacuum', '--jobs=2', '--client=' . scalar(@specs),
-			@more, '-f', $bench_script, '-h', $node->host, '-p', $node->port, 'postgres'
-		],
-		'>', \$bench_out, '2>', \$bench_err,
-		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	$cases++;
+	my $primary = copy_server($template, "primary_$cases", clock => $primary_clock);
+	start_server($primary);
+	my $standby = add_standby($template, $primary, "standby_$cases", clock => $standby_clock);
+	return ($primary, $standby);
 }
 
-# One copy from before the first ID, one with a state file.
-$primary->backup('without');
-ok(!-e state_file($primary), 'no state file before the first ID');
-$primary->safe_psql('postgres', "SELECT give('$_', 1)") foreach (@specs);
-ok(-e state_file($primary), 'a state file after the first ID');
-$primary->backup('with');
-
-# The third standby is killed after its promotion, before it gives an ID.
-my %standbys;
-foreach my $name ('without', 'with', 'with, killed')
+# IDs of the node in rows, until it is ten seconds ahead; or in a transaction that
+# is prepared.
+sub busy
 {
-	my $standby = PostgreSQL::Test::Cluster->new('standby_' . $name =~ s/\W+/_/r);
-	my ($file) = $name =~ /^(\w+)/;
+	my ($node) = @_;
 
-	$standby->init_from_backup($primary, $file, has_streaming => 1);
-	set_clock($standby, '-8');
-	start_server($standby);
-	is(-e state_file($standby) ? 'with' : 'without', $file, "standby $name: the state file");
-	$standbys{$name} = $standby;
-}
-my $restored = PostgreSQL::Test::Cluster->new('restored');
-$restored->init_from_backup($primary, 'with', has_restoring => 1, standby => 0);
-set_clock($restored, '-8');
-
-my $inserts = start_inserts($primary, '--time=600');
-$primary->poll_query_until('postgres',
-	"SELECT lead > interval '9 s' FROM scru64_generators WHERE node_id = 7")
-  or die 'the node is not saturated';
-
-# On a standby there are no IDs.
-foreach my $name (sort keys %standbys)
-{
-	my $standby = $standbys{$name};
-
-	$name = "standby $name";
-
-	$standby->poll_query_until('postgres', 'SELECT count(*) > 100 FROM ids')
-	  or die 'the standby does not follow';
-	$standby->{session} = open_session($standby);
-	foreach my $sql (
-		'SELECT scru64_generate()',
-		'SELECT scru64_generate(3)',
-		'SELECT ARRAY(SELECT scru64_generate(3))')
-	{
-		my ($out, $err) = try_statement($standby->{session},
-			"SET scru64.node_spec = '1/8'; $sql");
-
-		is($out, '', "$name: no ID: $sql");
-		like($err, qr/ERROR:  25006: cannot execute scru64_generate\(\) during recovery\n/, "$name: error 25006: $sql");
-	}
-	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'),
-		'0', "$name: the view is empty");
+	return split(/\n/, $node->safe_psql('postgres', "SELECT make_busy('$spec')"));
 }
 
-# The archive gets the load so far, the standbys get more.
-my $segment = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_switch_wal())');
-$primary->poll_query_until('postgres',
-	"SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
-  or die "$segment is not archived";
-sleep(0.5);
-kill_server($primary);
-$inserts->finish;
-like($bench_err, qr/server closed the connection|terminating connection/, 'the load ran until the primary was killed');
-
-foreach my $name (sort keys %standbys)
+sub prepared
 {
-	my $standby = $standbys{$name};
+	my ($node, $call) = @_;
 
-	$standby->poll_query_until('postgres',
-		'SELECT pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()')
-	  or die 'the standby has not replayed what it has';
-	$standby->promote;
-	next if $name ne 'with, killed';
-	$standby->{session}->quit;
-	kill_server($standby);
-	start_server($standby);
-	$standby->{session} = open_session($standby);
-}
-start_server($restored);
-$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
-  or die 'the server is not restored';
-$restored->{session} = open_session($restored);
-my %servers = (
-	'restored' => $restored,
-	map { ("standby $_" => $standbys{$_}) } keys %standbys);
-
-# The last ID of each node, and one of a node that is not in the rows.
-my %last;
-foreach my $name (sort keys %servers)
-{
-	my $server = $servers{$name};
-	my @ids = split(/\n/,
-		$server->safe_psql('postgres', 'SELECT max(id) FROM ids GROUP BY node ORDER BY node'));
-
-	is(scalar(@ids), scalar(@specs), "$name: has rows of all nodes");
-	$last{$name} = $server->safe_psql('postgres', "SELECT max(id) FROM ids WHERE node <> '7/20'");
-	is( $server->safe_psql('postgres',
-			"SELECT tick_of(clock_timestamp()) < tick_of(scru64 '$last{$name}')"),
-		't',
-		"$name: the clock is behind the rows");
-	# the servers wait at the same time
-	start_statement($server->{session}, "SELECT give('1/8', 1)");
+	return split(/\n/,
+		$node->safe_psql('postgres', "BEGIN; SELECT $call; PREPARE TRANSACTION 'prepared'"));
 }
 
-sub given_ok
+sub any_commit
 {
-	my ($server, $name) = @_;
-	my ($out, $err) = try_statement($server->{session}, 'SELECT 1');
+	my ($node) = @_;
 
-	is($err, '', "$name: no error");
-	is( $server->safe_psql(
-			'postgres', q(
-SELECT string_agg(node, ' ' ORDER BY node)
-FROM (SELECT node, id <= lag(id) OVER (PARTITION BY node ORDER BY n) AS wrong
-	  FROM ids) i
-WHERE wrong
-)),
-		'',
-		"$name: all nodes are in order");
+	$node->safe_psql('postgres', 'INSERT INTO ids (node) VALUES (NULL); DELETE FROM ids WHERE node IS NULL');
 	return;
 }
 
-# While they wait, the file has what a restart would forget.
-foreach my $name (sort keys %servers)
+sub kill_and_promote
 {
-	my $server = $servers{$name};
+	my ($primary, $standby) = @_;
 
-	$server->poll_query_until('postgres',
-		"SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND wait_event_type = 'Extension'")
-	  or die "$name does not wait";
-	my %file = state_ids($server);
-	cmp_ok($file{floor}, 'ge', $last{$name}, "$name: the file has a floor above the rows");
-}
-foreach my $name (sort keys %servers)
-{
-	given_ok($servers{$name}, "$name, the first ID");
+	catch_up($primary, $standby);
+	kill_server($primary);
+	$standby->promote;
+	return;
 }
 
-# The floor outlives a restart: for nodes that have given out nothing since the
-# promotion, too.
-foreach my $name (sort keys %servers)
+# The server, which has rows with these IDs, gives out others; its clock is off by
+# so much.  If it starts below the last one, then as many as it takes to get there.
+sub others_ok
 {
-	my $server = $servers{$name};
+	my ($name, $server, $clock, $count, @rows) = @_;
+	my %rows = map { $_ => 1 } @rows;
+	my $last = (sort @rows)[-1];
 
-	$server->{session}->quit;
-	# 5 s before the last ID of a node at the time of the clock
-	my $age = time() - $server->safe_psql('postgres',
-		"SELECT tick_of(scru64 '$last{$name}') * 0.256");
-	set_clock($server, sprintf('-%.1f', $age + 5));
-	kill_server($server);
-	start_server($server);
+	my ($pushes, @given) = give_until_given($server, \$clock, $spec, 1);
+	my ($more_pushes, @more) =
+	  give_until_given($server, \$clock, $spec, $given[0] gt $last ? 10 : $count);
+	push @given, @more;
+	my $twice = grep { $rows{$_} } @given;
+
+	cmp_ok(scalar(@rows), '>', 30, "$name: there are IDs");
+	cmp_ok(scalar(@given), '>', 10, "$name: it gives IDs");
+	is($twice, 0, "$name: none of a row");
+	cmp_ok($given[0], 'gt', $last, "$name: all above those of the rows");
+	$server->safe_psql('postgres', "COMMIT PREPARED 'prepared'")
+	  if $server->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts');
 	is( $server->safe_psql('postgres',
-			"SELECT tick_of(clock_timestamp()) < tick_of(scru64 '$last{$name}')"),
-		't',
-		"$name: the clock is behind the rows again");
-	$server->{session} = open_session($server);
-	start_statement($server->{session}, "SELECT give('2/8', 1)");
-}
-foreach my $name (sort keys %servers)
-{
-	my $server = $servers{$name};
-
-	given_ok($server, "$name, the second restart");
-	$server->{session}->query_safe("SELECT give('$_', 1)") foreach (@specs);
-	given_ok($server, "$name, all nodes");
-	cmp_ok(
-		$server->safe_psql('postgres', "SET scru64.node_spec = '9/8'; SELECT scru64_generate()"),
-		'gt', $last{$name},
-		"$name: a node that was not used before is above all that");
+			"SELECT count(DISTINCT id) FILTER (WHERE id IN ('" . join("', '", @rows) . "')), count(*) - count(DISTINCT id) FROM ids"),
+		scalar(@rows) . '|0',
+		"$name: the rows are there, each with an ID of its own");
+	note("$name: $twice of " . scalar(@given) . ' twice, clock set on ' . ($pushes + $more_pushes) . ' times');
+	$server->stop('immediate');
+	return;
 }
 
-# And under load.
-my $server = $servers{'standby with'};
-my $rows = $server->safe_psql('postgres', 'SELECT count(*) FROM ids');
-start_inserts($server, '--time=2')->finish;
-cmp_ok($server->safe_psql('postgres', 'SELECT count(*) FROM ids'), '>', $rows + 100, 'the new primary gives IDs');
-foreach my $name (sort keys %servers)
 {
-	foreach my $spec (@specs)
+	my $name = 'prepared after the last commit, busy';
+	my ($primary, $standby) = pair('-12', '+0');
+
+	any_commit($primary);
+	set_clock($primary, '+0');
+	my @rows = prepared($primary, "make_busy('$spec')");
+	kill_and_promote($primary, $standby);
+	others_ok($name, $standby, 0, 400, @rows);
+}
+
+{
+	my $name = 'prepared after the last commit, idle, standby behind';
+	my ($primary, $standby) = pair('-12', '-8');
+
+	any_commit($primary);
+	set_clock($primary, '+0');
+	my @rows = prepared($primary, "give('$spec', 40)");
+	kill_and_promote($primary, $standby);
+	others_ok($name, $standby, -8, 500, @rows);
+}
+
+{
+	my $name = 'busy with a clock ahead, which is set right';
+	my ($primary, $standby) = pair('+8', '+0');
+	my @rows = busy($primary);
+
+	set_clock($primary, '+0');
+	any_commit($primary);
+	kill_and_promote($primary, $standby);
+	others_ok($name, $standby, 0, 400, @rows);
+}
+
+{
+	my $name = 'busy, clock set back';
+	my ($primary, $standby) = pair('+0', '+0');
+	my @rows = busy($primary);
+
+	set_clock($primary, '-8');
+	any_commit($primary);
+	kill_and_promote($primary, $standby);
+	others_ok($name, $standby, 0, 400, @rows);
+}
+
+{
+	my $name = 'a process killed after the promotion';
+	my ($primary, $standby) = pair('+8', '-8');
+	my @rows = give($primary, $spec, 100);
+
+	kill_and_promote($primary, $standby);
+
+	my $victim = open_session($standby);
+	kill('KILL', $victim->query_safe('SELECT pg_backend_pid()'));
+	$victim->{run}->finish;
+	$standby->poll_query_until('postgres', 'SELECT true') or die 'the server did not restart';
+	like(read_file($standby->logfile), qr/all server processes terminated; reinitializing/, "$name: a crash");
+	others_ok($name, $standby, -8, 1200, @rows);
+}
+
+# The standby has a checkpoint after the rows: nothing to replay when it starts.
+foreach my $with (1, 0)
+{
+	my $clock = $with ? -25 : -8;
+	my $name = "standby restarted, nothing to replay, clock behind by $clock s";
+	my ($primary, $standby) = pair('+0', $clock);
+	my @rows;
+
+	if ($with)
 	{
-		like($servers{$name}->safe_psql('postgres', "SELECT * FROM count_ids('$spec')"),
-			qr/^[1-9]\d*\|0$/, "$name: no ID of $spec twice");
+		# IDs in the backup, too
+		$standby->stop;
+		@rows = give($primary, $spec, 1);
+		$primary->stop;
+		$primary->backup_fs_cold('cold');
+		start_server($primary);
+		$standby = add_standby($primary, $primary, "standby_${cases}_with", clock => $clock);
 	}
-	$servers{$name}->{session}->quit;
-	$servers{$name}->stop;
+	push @rows, busy($primary);
+	$primary->safe_psql('postgres', 'CHECKPOINT');
+	catch_up($primary, $standby);
+	kill_server($primary);
+	$standby->stop;
+	start_server($standby);
+	unlike((read_file($standby->logfile) =~ /.*database system was shut down in recovery(.*)/s)[0],
+		qr/last completed transaction/, "$name: it replays no transaction");
+	$standby->promote;
+	others_ok($name, $standby, $clock, 600, @rows);
 }
+
+# The files are copied first, and the rows are in the WAL that comes with them: what
+# pg_basebackup --wal-method=stream may do.
+{
+	my $name = 'backup started without a signal file';
+	my ($primary, $standby) = pair('+0', '+0');
+	my $session = open_session($primary);
+	my $backup = $primary->backup_dir . '/hot';
+
+	$standby->stop('immediate');
+	my @rows = give($primary, $spec, 1);
+	$session->query_safe("SELECT pg_backup_start('hot', true)");
+	PostgreSQL::Test::RecursiveCopy::copypath($primary->data_dir, $backup,
+		filterfn => sub { $_[0] !~ m{^(log|postmaster\.(pid|opts)|pg_wal/.+)$} });
+	push @rows, busy($primary);
+	my $label = $session->query_safe('SELECT labelfile FROM pg_backup_stop(false)');
+	$session->quit;
+	kill_server($primary);
+	rmdir("$backup/pg_wal");
+	PostgreSQL::Test::RecursiveCopy::copypath($primary->data_dir . '/pg_wal', "$backup/pg_wal");
+	append_to_file("$backup/backup_label", "$label\n");
+
+	my $server = copy_server($primary, "server_$cases", backup => 'hot', clock => '+0');
+	start_server($server);
+	others_ok($name, $server, 0, 300, @rows);
+}
+
+{
+	my $name = 'standby.signal removed';
+	my ($primary, $standby) = pair('+0', '+0');
+	my @rows = busy($primary);
+
+	catch_up($primary, $standby);
+	kill_server($primary);
+	$standby->stop;
+	unlink($standby->data_dir . '/standby.signal') or die "could not remove standby.signal: $!";
+	start_server($standby);
+	others_ok($name, $standby, 0, 300, @rows);
+}
+
+# The last commit is replayed, and recovery ends with it.
+{
+	my $name = 'restored to a commit';
+	my ($primary, $standby) = pair('-20', '+0');
+	my $wal = $primary->data_dir . '/pg_wal';
+
+	$standby->stop('immediate');
+	any_commit($primary);
+	set_clock($primary, '+0');
+	my @rows = split(/\n/, $primary->safe_psql('postgres',
+		"BEGIN; SELECT give('$spec', 40); SELECT pg_current_wal_insert_lsn(); COMMIT"));
+	my $lsn = pop @rows;
+	any_commit($primary);
+	kill_server($primary);
+
+	my $restored = copy_server($template, "restored_$cases", clock => '-8');
+	$restored->append_conf('postgresql.conf',
+		"restore_command = 'cp $wal/%f %p'\nrecovery_target_lsn = '$lsn'\nrecovery_target_action = promote\n");
+	$restored->set_recovery_mode;
+	start_server($restored);
+	$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
+	  or die 'the server is not restored';
+	like(read_file($restored->logfile), qr/recovery stopping after WAL location/, "$name: it stops there");
+	others_ok($name, $restored, -8, 500, @rows);
+}
+
+{
+	my $name = 'allowance lowered';
+	my ($primary, $standby) = pair('+0', '+0');
+
+	set_parameter($primary, 'scru64.rollback_allowance', '1min');
+	my @rows = busy($primary);
+	set_parameter($primary, 'scru64.rollback_allowance', '10s');
+	any_commit($primary);
+	kill_and_promote($primary, $standby);
+	others_ok($name, $standby, 0, 1500, @rows);
+}
+
+#
+# Cases in which nothing came twice before, either.
+#
+
+# The clocks of a chain of servers, and which of them is promoted.
+foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+8', '-8', 2 ])
+{
+	my ($first, $second, $third, $which) = @{$clocks};
+	my $name = "cascade with clocks $first, $second, $third, " . ($which == 1 ? 'first' : 'second') . ' standby';
+	my ($primary, $standby) = pair($first, $second);
+	my $cascaded = add_standby($template, $standby, "cascaded_$cases", clock => $third);
+	my @rows = busy($primary);
+	my $survivor = $which == 1 ? $standby : $cascaded;
+
+	catch_up($primary, $standby, $cascaded);
+	kill_server($primary);
+	$standby->stop('immediate') if $which == 2;
+	$survivor->promote;
+	others_ok($name, $survivor, $which == 1 ? $second : $third, 400, @rows);
+	$cascaded->stop('immediate') if $which == 1;
+}
+
+# A backup is taken, and promoted at once; and servers are restored from it, to points
+# after it.
+{
+	my ($primary, $standby) = pair('+8', '+0');
+	my $wal = $primary->data_dir . '/pg_wal';
+
+	$standby->stop('immediate');
+	my @rows = busy($primary);
+	$primary->backup('busy');
+	my $promoted = add_standby($primary, $primary, 'promoted', backup => 'busy', clock => '-8');
+	$promoted->promote;
+	others_ok('promotion right after a base backup', $promoted, -8, 400, @rows);
+
+	set_clock($primary, '+20');
+	my @later = busy($primary);
+	my ($time) = $primary->safe_psql('postgres', "SELECT pg_create_restore_point('point') AS lsn \\gset\nSELECT clock_timestamp()");
+	set_clock($primary, '+21');
+	give($primary, '1/8', 1);
+	$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	kill_server($primary);
+
+	foreach my $target ([ 'immediate', "recovery_target = 'immediate'" ],
+		[ 'name', "recovery_target_name = 'point'" ],
+		[ 'time', "recovery_target_time = '$time'" ])
+	{
+		my ($what, $setting) = @{$target};
+		my $restored = copy_server($primary, "restored_$what", backup => 'busy', clock => '-8');
+
+		$restored->append_conf('postgresql.conf',
+			"restore_command = 'cp $wal/%f %p'\n$setting\nrecovery_target_action = promote\n");
+		$restored->set_recovery_mode;
+		start_server($restored);
+		$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
+		  or die 'the server is not restored';
+		others_ok("restored, $what", $restored, -8, 400, $what eq 'immediate' ? @rows : (@rows, @later));
+	}
+}
+
 done_testing();

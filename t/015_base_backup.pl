@@ -1,5 +1,6 @@
 # Servers that were started from one base backup: with node specs of their own they
-# give no ID that another one gives; with the same node spec they do.
+# give no ID that another one gives; with the same node spec they do.  And what the
+# programs for backups and checks make of the page.
 
 use strict;
 use warnings;
@@ -7,6 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use File::Copy;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
@@ -14,17 +16,18 @@ use Scru64Test;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $main = new_node('main', allows_streaming => 1);
+my $main = new_node('main', allows_streaming => 1, extra => ['--data-checksums']);
 $main->append_conf('postgresql.conf', "scru64.node_spec = '1/8'");
 start_server($main);
 $main->safe_psql('postgres',
 	'CREATE EXTENSION scru64; CREATE TABLE ids (id scru64 DEFAULT scru64_generate())');
 
-# The backup is taken while the server generates, and rewrites its state file.
+# The backup is taken while the server generates.
 my %received;
 my $load = start_load($main, '1/8' => 2);
 $main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
 $main->backup('main');
+command_ok([ 'pg_verifybackup', $main->backup_dir . '/main' ], 'pg_verifybackup');
 $main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
 sleep(0.2);
 
@@ -35,7 +38,7 @@ foreach my $n (2, 3)
 
 	$copy->init_from_backup($main, 'main');
 	$copy->append_conf('postgresql.conf', "scru64.node_spec = '$n/8'");
-	like(read_file(state_file($copy)), qr{^scru64 state file.*\ntimeline 1\nfloor .*\n\w{12}/8\n$}, "copy $n has a complete state file");
+	is(-s page_file($copy), 8192, "copy $n has the page");
 	start_server($copy);
 	$copies{$n} = $copy;
 }
@@ -57,6 +60,12 @@ ok( defined $received{'2/8'} && $received{'2/8'}{greatest} ne '',
 	'a node that the backup does not know generates at once');
 
 # A copy that takes the place of the main server goes on with its node.
+SKIP:
+{
+	skip 'amcheck is not installed', 1
+	  if $main->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'") == 0;
+	$main->command_ok([ 'pg_amcheck', '--all', '--install-missing' ], 'pg_amcheck');
+}
 $main->stop;
 foreach my $n (2, 3)
 {
@@ -83,4 +92,49 @@ cmp_ok(scalar(grep { $_ > 1 } values %same), '>', 0,
 	'two servers with one node spec give the same IDs');
 
 $_->stop foreach (values %copies);
+
+#
+# pg_checksums checks the page as any other.  It may be moved away meanwhile, as a
+# server that switches checksums on while it runs passes by the page: what it lacks
+# then is its checksum, and it has one of its own.
+#
+my $data = $main->data_dir;
+my $page = page_file($main);
+my $away = $main->basedir . "/page";
+my $last = '';
+
+sub goes_on_ok
+{
+	my ($name) = @_;
+	my $lost = logged($main, 'the ceiling of scru64 was lost');
+
+	start_server($main);
+	my $id = $main->safe_psql('postgres', "SET scru64.node_spec = '1/8'; SELECT scru64_generate()");
+	cmp_ok($id, 'gt', $last, "$name: the next ID");
+	is($lost, 0, "$name: the ceiling was not lost");
+	$last = $id;
+	$main->stop;
+	return;
+}
+
+goes_on_ok('checksums on');
+command_ok([ 'pg_checksums', '--check', $data ], 'pg_checksums --check');
+command_ok([ 'pg_checksums', '--disable', $data ], 'pg_checksums --disable');
+goes_on_ok('checksums off');
+move($page, $away) or die "could not move $page: $!";
+command_ok([ 'pg_checksums', '--enable', $data ], 'pg_checksums --enable without the page');
+move($away, $page) or die "could not move $page: $!";
+command_fails([ 'pg_checksums', '--check', $data ], 'the page has no checksum');
+goes_on_ok('checksums on, the page has none');
+command_ok([ 'pg_checksums', '--check', $data ], 'the page has one again');
+
+# Damaged, it is damaged with checksums, too.
+my $text = read_file($page);
+substr($text, 34, 1) = chr(ord(substr($text, 34, 1)) ^ 4);
+replace_file($page, $text);
+start_server($main);
+my ($ret, $out, $err) = $main->psql('postgres', "\\set VERBOSITY verbose\nSET scru64.node_spec = '1/8'; SELECT scru64_generate()");
+is($out, '', 'damaged, with checksums: no ID');
+like($err, qr/ERROR:  XX001: file "global\/9864" is damaged/, 'damaged, with checksums: the error');
+$main->stop;
 done_testing();

@@ -1,29 +1,36 @@
-# What the tests with faults need: a server whose clock can be set, clients that
-# log every ID as they receive it, and a look into the state file.
+# What the tests with faults need: servers whose clock can be set and copies of
+# them, clients that log every ID as they receive it, and the file that holds the
+# ceiling.
 
 package Scru64Fault;
 
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
 use Exporter 'import';
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Scru64Test;
 use Time::HiRes qw(sleep);
 
 our @EXPORT = qw(
+  add_give
+  add_standby
   can_set_clock
-  ceiling_of
-  crc32c
-  decode_id
-  encode_id
+  catch_up
+  copy_server
   end_load
   finish_load
+  give
+  give_until_given
   kill_server
   log_counts
-  node_of
+  logged
+  make_template
   number_of_ids
+  page_file
   read_file
   record_ids
   record_load
@@ -32,9 +39,7 @@ our @EXPORT = qw(
   set_clock
   start_load
   start_server
-  state_file
-  state_ids
-  state_text
+  with_clock
 );
 
 my ($libfaketime) = grep { -e $_ }
@@ -87,14 +92,13 @@ sub set_clock
 	return;
 }
 
-# Start a server, with its own clock if that was set.  After kill_server() the
-# old processes may need a moment to go.  fake_monotonic: the clock that measures
-# how long something takes is set, too; it must not go back while the server is up.
-sub start_server
+# Run something that starts a server or its programs, with the server's own clock if
+# that was set.  fake_monotonic: the clock that measures how long something takes is
+# set, too; it must not go back while the server is up.
+sub with_clock
 {
-	my ($node, %params) = @_;
+	my ($node, $code, %params) = @_;
 	my $clock = $node->basedir . '/clock';
-	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
 
 	local %ENV = %ENV;
 	if (-e $clock)
@@ -107,7 +111,16 @@ sub start_server
 		$ENV{DONT_FAKE_MONOTONIC} = 1 if !$params{fake_monotonic};
 		$ENV{TZ} = 'UTC';
 	}
-	until ($node->start(fail_ok => 1))
+	return $code->();
+}
+
+# Start a server.  After a crash the old processes may need a moment to go.
+sub start_server
+{
+	my ($node, %params) = @_;
+	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
+
+	until (with_clock($node, sub { $node->start(fail_ok => 1) }, %params))
 	{
 		die 'could not start ' . $node->name if $attempts-- == 0;
 		sleep(0.1);
@@ -117,12 +130,85 @@ sub start_server
 	return;
 }
 
-# kill -9 of the postmaster.
+# kill -9 of the postmaster.  The other processes need a moment to go, and a start would
+# wait for them for longer.
 sub kill_server
 {
 	my ($node) = @_;
+	my $data = abs_path($node->data_dir);
 
 	$node->kill9;
+	for my $attempt (1 .. 200)
+	{
+		last if !grep { (readlink("$_/cwd") || '') eq $data } glob('/proc/[0-9]*');
+		sleep(0.01);
+	}
+	# some containers let the dead wait for a second, and these files name one
+	unlink("$data/postmaster.pid", $node->host . '/.s.PGSQL.' . $node->port . '.lock');
+	return;
+}
+
+#
+# Copies of a server
+#
+
+# A server with the extension that was stopped, from which others are made: cheaper
+# than a base backup, and each may be a standby of another.
+sub make_template
+{
+	my ($name, %params) = @_;
+	my $node = new_node($name, %params);
+
+	$node->append_conf(
+		'postgresql.conf', qq(
+wal_keep_size = 256MB
+bgwriter_delay = 10s
+max_prepared_transactions = 10
+restart_after_crash = on
+)) if $params{allows_streaming};
+	start_server($node);
+	$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
+	add_helpers($node);
+	add_give($node);
+	$node->stop;
+	$node->backup_fs_cold('cold');
+	return $node;
+}
+
+# A server from a backup, with a clock if it is to have one, not started.
+sub copy_server
+{
+	my ($from, $name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init_from_backup($from, $params{backup} || 'cold');
+	set_clock($node, $params{clock}) if defined $params{clock};
+	return $node;
+}
+
+# The same, and it is a standby that follows another server.
+sub add_standby
+{
+	my ($from, $primary, $name, %params) = @_;
+	my $node = copy_server($from, $name, %params);
+
+	$node->enable_streaming($primary);
+	start_server($node) if !$params{stopped};
+	return $node;
+}
+
+# Wait until standbys have replayed what there is.
+sub catch_up
+{
+	my ($primary, @standbys) = @_;
+	my $lsn = $primary->lsn('insert');
+
+	foreach my $standby (@standbys)
+	{
+		$standby->poll_query_until('postgres',
+			"SELECT pg_last_wal_replay_lsn() >= '$lsn'")
+		  or die $standby->name . ' does not catch up';
+	}
 	return;
 }
 
@@ -318,107 +404,131 @@ sub record_problems
 }
 
 #
-# The state file
+# IDs in rows
 #
 
-sub state_file
+# A table for IDs, and functions that put IDs into it and return them.
+sub add_give
 {
 	my ($node) = @_;
 
-	return $node->data_dir . '/scru64.state';
+	$node->safe_psql(
+		'postgres', q(
+CREATE TABLE ids (n bigserial, node text, id scru64);
+
+CREATE FUNCTION give(spec text, count integer) RETURNS SETOF scru64
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('scru64.node_spec', true) IS DISTINCT FROM spec THEN
+		PERFORM set_config('scru64.node_spec', spec, false);
+	END IF;
+	RETURN QUERY INSERT INTO ids (node, id) SELECT spec, g FROM scru64_generate(count) g
+		RETURNING id;
+END
+$$;
+
+-- IDs until the node is as far ahead of the clock as it may be
+CREATE FUNCTION make_busy(spec text) RETURNS SETOF scru64
+LANGUAGE plpgsql AS $$
+BEGIN
+	LOOP
+		RETURN QUERY SELECT give(spec, 8);
+		EXIT WHEN (SELECT lead > current_setting('scru64.rollback_allowance')::interval - interval '0.6 s'
+				   FROM scru64_generators WHERE node_id || '/' || node_id_size = spec);
+	END LOOP;
+END
+$$;
+
+-- the nodes whose rows have an ID twice, or out of order
+CREATE FUNCTION wrong_nodes() RETURNS text
+LANGUAGE sql AS $$
+	SELECT coalesce(string_agg(DISTINCT node, ' '), '')
+	FROM (SELECT node, id <= lag(id) OVER (PARTITION BY node ORDER BY n) AS wrong FROM ids) i
+	WHERE wrong
+$$;
+));
+	return;
 }
 
-# An ID as a number.
-sub decode_id
+# IDs of a node, as rows of the table.
+sub give
 {
-	my ($id) = @_;
-	my $number = 0;
+	my ($node, $spec, $count) = @_;
 
-	foreach my $digit (split(//, $id))
+	return split(/\n/, $node->safe_psql('postgres', "SELECT give('$spec', $count)"));
+}
+
+# The same from a server that may refuse to give them, or wait, because the clock is
+# behind: then the clock is set on, by so much that the node never finds it ahead of
+# its last ID.  So it gives out all that it would with a clock that goes on.
+# Takes a reference to what the clock is off by.  Returns how often it was set on, and
+# the IDs.
+sub give_until_given
+{
+	my ($node, $clock, $spec, $count) = @_;
+	my $session = open_session($node);
+	my $monitor = open_session($node);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $waits =
+	  "SELECT state <> 'idle' AND wait_event_type IS NOT DISTINCT FROM 'Extension', state = 'idle' AND query LIKE 'SELECT give%' FROM pg_stat_activity WHERE pid = $pid";
+	my $last = $monitor->query_safe('SELECT coalesce(max(n), 0) FROM ids');
+	my $pushes = 0;
+
+	for (;;)
 	{
-		$number = $number * 36 +
-		  ($digit =~ /\d/ ? $digit : ord($digit) - ord('a') + 10);
+		my $activity = '';
+
+		start_statement($session, "SELECT give('$spec', $count)");
+		while ($activity ne 'f|t')
+		{
+			$activity = $monitor->query_safe($waits);
+			die 'the session has gone' if $activity eq '';
+			if ($activity eq 't|f')
+			{
+				die 'no ID' if $pushes++ > 20;
+				${$clock} += 9;
+				set_clock($node, sprintf('%+.1f', ${$clock}));
+				# it looks at the clock once a second
+				for my $look (1 .. 150)
+				{
+					last if $monitor->query_safe($waits) ne 't|f';
+					sleep(0.01);
+				}
+			}
+			sleep(0.01);
+		}
+
+		my ($out, $err) = try_statement($session, 'SELECT 1');
+		my @ids = split(/\n/, $monitor->query_safe("SELECT id FROM ids WHERE n > $last ORDER BY n"));
+
+		if (@ids)
+		{
+			$_->quit foreach ($session, $monitor);
+			return ($pushes, @ids);
+		}
+		die "no ID: $err" if $err !~ /^psql:.*ERROR:  58000: / || $pushes++ > 20;
+		${$clock} += 9;
+		set_clock($node, sprintf('%+.1f', ${$clock}));
 	}
-	return $number;
 }
 
-# A number as an ID.
-sub encode_id
-{
-	use integer;
-	my ($number) = @_;
-	my $id = '';
+#
+# The page
+#
 
-	foreach my $digit (1 .. 12)
-	{
-		$id = ('0' .. '9', 'a' .. 'z')[ $number % 36 ] . $id;
-		$number /= 36;
-	}
-	return $id;
-}
-
-# The node spec of an ID, with a decimal node_id.
-sub node_of
-{
-	my ($id, $size) = @_;
-
-	return ((decode_id($id) & 0xffffff) >> (24 - $size)) . "/$size";
-}
-
-# What a state file says: for each node its ceiling, and 'floor'.  In the order
-# of IDs as text.
-sub state_ids
+sub page_file
 {
 	my ($node) = @_;
-	my %ids;
 
-	foreach my $line (split(/\n/, read_file(state_file($node))))
-	{
-		if ($line =~ m{^floor ([0-9a-z]{12})$})
-		{
-			$ids{floor} = $1;
-		}
-		elsif ($line =~ m{^([0-9a-z]{12})/(\d+)$})
-		{
-			$ids{ node_of($1, $2) } = $1;
-		}
-	}
-	return %ids;
+	return $node->data_dir . '/global/9864';
 }
 
-# The ID up to which the file says that a node may have given out IDs.
-sub ceiling_of
+# Lines of the log that match.
+sub logged
 {
-	my ($node, $spec) = @_;
-	my %ids = state_ids($node);
+	my ($node, $pattern) = @_;
 
-	return $ids{$spec} || $ids{floor} || '';
-}
-
-my @crc_table = map {
-	my $crc = $_;
-	$crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 foreach (1 .. 8);
-	$crc;
-} (0 .. 255);
-
-sub crc32c
-{
-	my ($text) = @_;
-	my $crc = 0xffffffff;
-
-	$crc = ($crc >> 8) ^ $crc_table[ ($crc ^ $_) & 0xff ]
-	  foreach (unpack('C*', $text));
-	return $crc ^ 0xffffffff;
-}
-
-# A state file with these lines after the first, and a checksum that is right.
-sub state_text
-{
-	my ($body, $version) = @_;
-
-	return sprintf("scru64 state file, version %d, checksum %08x\n%s",
-		defined $version ? $version : 1,
-		crc32c($body), $body);
+	return grep { /$pattern/ } split(/\n/, read_file($node->logfile));
 }
 
 1;

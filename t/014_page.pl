@@ -1,0 +1,258 @@
+# The page that holds the ceiling is lost, damaged or not ours, and other programs
+# come across it: no ID below those that were given out, or an error and no ID.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use File::Copy;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Test;
+use Test::More;
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+my $spec = '1/8';
+my $lost = 'LOG:  the ceiling of scru64 was lost';
+my $damaged = qr/ERROR:  XX001: file "global\/9864" .*\nDETAIL:  .*\nHINT:  .*/;
+my $way_out = qr/HINT:  .*scru64\.node_spec.*scru64_set_ceiling\(\)/;
+
+my $node = new_node('main');
+my $file = page_file($node);
+my $clock = 0;
+my %received;
+
+# What WAL of full pages does not need.
+$node->append_conf('postgresql.conf', 'full_page_writes = off');
+set_clock($node, '+0');
+start_server($node);
+
+# Set the clock on, so that the next ID needs another ceiling.
+sub advance
+{
+	$clock += 30;
+	set_clock($node, "+$clock");
+	return;
+}
+
+# An ID and errors.
+sub generate
+{
+	my ($of) = @_;
+	my $session = open_session($node);
+	my ($out, $err) = try_statement($session,
+		"SET statement_timeout = '20s'; SET scru64.node_spec = '" . ($of || $spec) . "'; SELECT scru64_generate()");
+
+	$session->quit;
+	record_ids(\%received, $of || $spec, [$out]) if $err eq '';
+	return ($out, $err);
+}
+
+sub goes_on_ok
+{
+	my ($name) = @_;
+	my ($out, $err) = generate();
+
+	is($err, '', "$name: it goes on");
+	is(record_problems(\%received), '', "$name: above all before");
+	return;
+}
+
+sub refused_ok
+{
+	my ($name, $error) = @_;
+
+	foreach my $of ($spec, '2/8')
+	{
+		my ($out, $err) = generate($of);
+
+		is($out, '', "$name: no ID of $of");
+		like($err, $error || $damaged, "$name: the error of $of");
+	}
+	return;
+}
+
+# Seconds by which the next ID is ahead of the clock.
+sub lead
+{
+	my ($server) = @_;
+
+	return $server->safe_psql('postgres',
+		"SET scru64.node_spec = '$spec'; SELECT extract(epoch FROM scru64_timestamp(scru64_generate()) - clock_timestamp())");
+}
+
+sub write_page
+{
+	my ($text) = @_;
+
+	open(my $page, '>:raw', $file) or die "could not open $file: $!";
+	print $page $text;
+	close($page) or die "could not write $file: $!";
+	return;
+}
+
+sub flipped
+{
+	my ($text, $at) = @_;
+
+	substr($text, $at, 1) = chr(ord(substr($text, $at, 1)) ^ 4);
+	return $text;
+}
+
+#
+# The page is made with the extension, and says that nothing was given out.  A crash
+# in the middle leaves an empty file, or a zero page, and the extension is not there.
+#
+ok(!-e $file, 'no page without the extension');
+foreach my $left_over ('', "\0" x 8192)
+{
+	my $name = 'left over from a crash: ' . length($left_over) . ' bytes';
+
+	write_page($left_over);
+	$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
+	is(-s $file, 8192, "$name: there is a page");
+	cmp_ok(lead($node), '<=', 0, "$name: the first ID is not ahead of the clock");
+	is(scalar(logged($node, $lost)), 0, "$name: nothing was lost");
+	last if $left_over ne '';
+	$node->safe_psql('postgres', 'DROP EXTENSION scru64');
+	ok(-s $file, "$name: the page outlives the extension");
+	# as if this had never been
+	$node->stop;
+	unlink($file);
+	start_server($node);
+}
+
+# A crash after that: the file as the crash may have left it, and the WAL.
+foreach my $left_over ('', "\0" x 8192, undef, undef)
+{
+	my $name = 'killed, and the file is ' . (defined $left_over ? length($left_over) . ' bytes' : 'missing');
+
+	goes_on_ok($name);
+	kill_server($node);
+	defined $left_over ? write_page($left_over) : unlink($file);
+	start_server($node);
+	goes_on_ok($name);
+	is(scalar(logged($node, $lost)), 0, "$name: the WAL has the page");
+}
+
+# The extension made anew does not start anew.
+$node->safe_psql('postgres', 'DROP EXTENSION scru64; CREATE EXTENSION scru64');
+goes_on_ok('extension made anew');
+$node->restart;
+goes_on_ok('extension made anew, after a restart');
+
+#
+# Lost while the server was down.
+#
+my $times_lost = 0;
+
+foreach my $how ('missing', 'empty', 'zero')
+{
+	goes_on_ok("before it is $how");
+	$node->stop;
+	$how eq 'missing' ? unlink($file) : write_page($how eq 'zero' ? "\0" x 8192 : '');
+	start_server($node);
+	cmp_ok(lead($node), '>', 9, "$how: above the clock and the allowance");
+	is(scalar(logged($node, $lost)), ++$times_lost, "$how: the log says so");
+	goes_on_ok($how);
+	is(scalar(logged($node, $lost)), $times_lost, "$how: once");
+	advance();
+}
+
+#
+# Damaged, or not ours.
+#
+goes_on_ok('before it is damaged');
+$node->stop;
+my $good = read_file($file);
+is(length($good), 8192, 'one page');
+my %texts = (
+	'random bytes' => join('', map { chr($_ * $_ * 37 % 251) } (1 .. 8192)),
+	'contents of something else' => substr($good, 0, 24) . 'x' x (8192 - 24),
+	'no contents' => substr($good, 0, 24) . "\0" x (8192 - 24),
+	'half a page' => substr($good, 0, 24 + 4) . "\0" x (8192 - 24 - 4),
+	'two pages' => $good x 2,
+	map { ("bit flipped in byte $_" => flipped($good, $_)) } (24, 28, 32, 34, 40));
+foreach my $name (sort keys %texts)
+{
+	write_page($texts{$name});
+	start_server($node);
+	refused_ok($name);
+	is(read_file($file), $texts{$name}, "$name: the file is as it was");
+	$node->stop;
+	is(read_file($file), $texts{$name}, "$name: after a clean stop, too");
+}
+write_page(flipped($good, 34));
+start_server($node);
+refused_ok('damaged, then restored', $way_out);
+$node->stop;
+write_page($good);
+start_server($node);
+goes_on_ok('restored');
+$node->stop;
+
+# The contents are all that counts.
+write_page(flipped(read_file($file), 13));
+start_server($node);
+goes_on_ok('bit flipped in the header');
+advance();
+goes_on_ok('bit flipped in the header, the page is written');
+
+#
+# While the server is up.
+#
+foreach my $how ('missing', 'empty', 'two pages')
+{
+	my $name = "$how while the server is up";
+
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	my $before = read_file($file);
+	copy($file, "$file.away") or die "could not copy $file: $!";
+	$how eq 'missing' ? unlink($file) : $how eq 'empty' ? truncate($file, 0) : append_to_file($file, $before);
+	advance();
+	refused_ok($name);
+	is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM scru64_generators'), 't', "$name: the view works");
+	unlink($file);
+	copy("$file.away", $file) or die "could not copy $file: $!";
+	goes_on_ok("$name, restored");
+}
+unlink("$file.away");
+
+# Crash recovery, a page that is not there, and no checkpoint since.
+goes_on_ok('killed without a file');
+kill_server($node);
+unlink($file);
+start_server($node);
+goes_on_ok('killed without a file');
+is(scalar(logged($node, $lost)), $times_lost, 'killed without a file: nothing was lost');
+
+#
+# A server for a single user
+#
+$node->stop;
+foreach my $run (1, 2)
+{
+	my ($out, $err) = ('', '');
+
+	with_clock(
+		$node,
+		sub {
+			IPC::Run::run(
+				[ 'postgres', '--single', '-D', $node->data_dir, 'postgres' ],
+				'<', \"SET scru64.node_spec = '$spec'\nSELECT scru64_generate(5)\n",
+				'>', \$out, '2>', \$err);
+		});
+	my @ids = $out =~ /= "(\w{12})"/g;
+	is(scalar(@ids), 5, "a single user generates, $run") or diag("$out\n$err");
+	record_ids(\%received, $spec, \@ids);
+	is(record_problems(\%received), '', "a single user: above all before, $run");
+}
+start_server($node);
+goes_on_ok('after the single user');
+$node->stop;
+done_testing();

@@ -1,0 +1,224 @@
+# scru64_set_ceiling(): the way out when a clock was years ahead, and what it does to
+# sessions that have a node; and two versions of the library on one server.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Test;
+use Test::More;
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+my $ten_years = 10 * 365 * 86400;
+my $template = make_template('template', allows_streaming => 1);
+my $node = copy_server($template, 'main', clock => '+0');
+my %received;
+
+start_server($node);
+my $standby = add_standby($template, $node, 'standby', clock => '+0');
+
+sub generate_sql
+{
+	my ($spec) = @_;
+
+	return "SET statement_timeout = '20s'; SET scru64.node_spec = '$spec'; SELECT scru64_generate()";
+}
+
+# What a session of its own, or another one, gets.
+sub generate
+{
+	my ($server, $spec, $session) = @_;
+	my $own = !defined $session;
+
+	$session = open_session($server) if $own;
+	my ($out, $err) = try_statement($session, generate_sql($spec));
+	$session->quit if $own;
+	return ($out, $err);
+}
+
+sub refused_ok
+{
+	my ($name, $server, $spec) = @_;
+	my ($out, $err) = generate($server, $spec);
+
+	is($out, '', "$name: no ID of $spec");
+	like($err,
+		qr/ERROR:  58000: .*\nDETAIL:  .*\nHINT:  .*"scru64\.node_spec".*scru64_set_ceiling\(\)/,
+		"$name: the error of $spec, and the way out");
+	return;
+}
+
+# IDs at once, of the time of the clock.
+sub at_once_ok
+{
+	my ($name, $server, $spec) = @_;
+	my ($ret, $lead) = $server->psql('postgres',
+		generate_sql($spec) . " id \\gset\nSELECT extract(epoch FROM scru64_timestamp(:'id') - clock_timestamp())");
+
+	# a restart starts some seconds ahead
+	ok($ret == 0 && $lead > -5 && $lead < 5, "$name: $spec has IDs of the time of the clock")
+	  or diag("$lead s");
+	return;
+}
+
+sub calls_fails_ok
+{
+	my ($name, $server, $state, @options) = @_;
+	my ($ret, $out, $err) = $server->psql('postgres',
+		"\\set VERBOSITY verbose\nSELECT scru64_set_ceiling()", @options);
+
+	like($err, qr/ERROR:  $state: /, $name);
+	return;
+}
+
+#
+# Ten years ahead for one ID
+#
+at_once_ok('at first', $node, '1/8');
+set_clock($node, "+$ten_years");
+my ($out, $err) = generate($node, '1/8');
+is($err, '', 'ten years ahead: an ID');
+set_clock($node, '+0');
+refused_ok('set right', $node, '1/8');
+$node->restart;
+refused_ok('set right, after a restart', $node, $_) foreach ('1/8', '2/8');
+
+# Who may set it, and where.
+$node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; GRANT EXECUTE ON FUNCTION scru64_set_ceiling TO somebody');
+calls_fails_ok('not a superuser', $node, '42501', extra_params => [ '-U', 'somebody' ]);
+catch_up($node, $standby);
+calls_fails_ok('a standby', $standby, '25006');
+refused_ok('nothing was set', $node, '2/8');
+
+$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+at_once_ok('set', $node, $_) foreach ('2/8', '3/8');
+$node->restart;
+at_once_ok('set, after a restart', $node, $_) foreach ('2/8', '4/8');
+kill_server($node);
+start_server($node);
+at_once_ok('set, after kill -9', $node, $_) foreach ('2/8', '5/8');
+catch_up($node, $standby);
+kill_server($node);
+$standby->promote;
+at_once_ok('set, on a standby that is promoted', $standby, $_) foreach ('2/8', '6/8');
+$standby->stop('immediate');
+start_server($node);
+
+# To a time ahead: nothing at or before it.
+my $tick = $node->safe_psql('postgres', q(
+SELECT scru64_set_ceiling('2036-01-02 03:04:05+00');
+SELECT (extract(epoch FROM timestamptz '2036-01-02 03:04:05+00') * 1000)::bigint >> 8));
+($tick) = $tick =~ /(\d+)/;
+refused_ok('a time ahead', $node, '7/8');
+set_clock($node, '+' . ($tick * 0.256 - time() + 1));
+is( $node->safe_psql('postgres', generate_sql('7/8') . " id \\gset\nSELECT :'id'::scru64::bigint >> 24 > $tick"),
+	't', 'a time ahead: IDs are above it');
+set_clock($node, '+0');
+$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+foreach my $time ("'infinity'", "'-infinity'", "'4714-01-01 BC'", "'294276-01-01'")
+{
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT scru64_set_ceiling($time)");
+
+	isnt($stderr, '', "the time $time is refused");
+}
+at_once_ok('after that', $node, '8/8');
+
+#
+# Sessions that had a node are retired: above what is set, whatever they had cached.
+#
+my @sessions = map { open_session($node) } (1 .. 3);
+foreach my $session (@sessions)
+{
+	$session->query_safe("LOAD 'scru64'");
+	try_statement($session, 'SET scru64.cache = 100');
+	$session->query_safe("SET scru64.node_spec = '9/8'; SELECT scru64_generate(); SELECT scru64_generate()");
+}
+my $set = $node->safe_psql('postgres', q(
+SELECT (extract(epoch FROM clock_timestamp() + interval '5 s') * 1000)::bigint >> 8 AS tick \gset
+SELECT scru64_set_ceiling(to_timestamp(:tick * 0.256));
+SELECT :tick));
+($set) = $set =~ /(\d+)/;
+foreach my $session (@sessions)
+{
+	# in this order, nothing in the same session looks at the node before
+	my $id = $session->query_safe('SELECT scru64_generate()');
+	my $given = $node->safe_psql('postgres', "SELECT scru64 '$id'::bigint >> 24");
+
+	cmp_ok($given, '>', $set, 'a session that had a node starts above what was set');
+	record_ids(\%received, '9/8', [$id]);
+}
+is(record_problems(\%received), '', 'no ID of them twice, none out of order');
+
+# Sets and IDs at the same time, each ceiling two ticks above the one before, and so
+# above all IDs.
+my $load = start_load($node, '10/8' => 3);
+foreach my $step (1 .. 7)
+{
+	$node->safe_psql('postgres', "SELECT scru64_set_ceiling(clock_timestamp() + interval '" . (5500 + 600 * $step) . " ms')");
+}
+end_load($load);
+is(record_load(\%received, $load), '', 'set under load: no error');
+is(record_problems(\%received), '', 'set under load: no ID twice, none out of order');
+$_->quit foreach (@sessions);
+
+#
+# A damaged page
+#
+$node->stop;
+my $text = read_file(page_file($node));
+foreach my $damage ('x' x 8192, "\0" x 8192, '')
+{
+	my $name = 'page of ' . length($damage) . ' ' . (unpack('C', $damage) || 0);
+
+	replace_file(page_file($node), $damage);
+	start_server($node);
+	$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+	at_once_ok($name, $node, '12/8');
+	kill_server($node);
+	start_server($node);
+	at_once_ok("$name, after kill -9", $node, '12/8');
+	$node->stop;
+}
+start_server($node);
+
+#
+# Two versions of the library, with shared memory of their own: an upgrade while the
+# server is up.
+#
+my ($library) = glob($node->config_data('--pkglibdir') . '/scru64.so');
+my $other = $node->basedir . '/other.so';
+my $code = read_file($library);
+my $names = $code =~ s/scru64 slots \d/scru64 slots X/g;
+
+cmp_ok($names, '>', 0, 'the shared memory has a name with a version');
+replace_file($other, $code);
+$node->safe_psql('postgres', "CREATE FUNCTION other_generate() RETURNS bigint AS '$other', 'scru64_generate' LANGUAGE C");
+my $spec = '13/8';
+# A session can have one of them only, so it may not print IDs.
+my $old = open_session($node);
+my $new = open_session($node);
+my @ids;
+$_->query_safe("SET scru64.node_spec = '$spec'") foreach ($old, $new);
+foreach my $turn (1 .. 200)
+{
+	push @ids, $old->query_safe('SELECT scru64_generate()::bigint'), $new->query_safe('SELECT other_generate()');
+	if ($turn % 40 == 0)
+	{
+		# another tick, and so another raise
+		set_clock($node, '+' . $turn / 10);
+	}
+}
+my %count;
+$count{$_}++ foreach (@ids);
+is(scalar(grep { !/^\d{16,}$/ } @ids), 0, 'two libraries: IDs');
+is(scalar(grep { $_ > 1 } values %count), 0, 'two libraries: no ID twice');
+cmp_ok($ids[-1], '>', $ids[0], 'two libraries: they go on');
+$_->quit foreach ($old, $new);
+$node->stop;
+done_testing();
