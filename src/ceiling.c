@@ -25,11 +25,10 @@
  *	- durable is 0, or a ceiling that was written by this shared memory and
  *	  flushed, at or below the page's.
  *
- *	- A raise is a reservation: of the ticks above the page's ceiling up to the
- *	  new one, for this shared memory.  Where the page does not have what this
- *	  shared memory wrote last, somebody else did, say an older version of the
- *	  library with slots of its own: then all slots are taken from their nodes,
- *	  which start again above the page's ceiling.
+ *	- A raise is a reservation, for this shared memory, of the ticks above the
+ *	  page's ceiling up to the new one.  Where the page does not have what it wrote
+ *	  last, another version of the library has reserved some, which has slots of
+ *	  its own: then all nodes start again above the page's ceiling.
  *
  *	- A page that has been there since the slots were loaded is not made anew if
  *	  it disappears, except by scru64_set_ceiling().
@@ -41,7 +40,6 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "access/xlog.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
 #include "utils/timestamp.h"
@@ -79,25 +77,24 @@ start_above(uint64 ceiling)
  *	now			the clock, in ticks
  *	allowance	scru64.rollback_allowance, in ticks
  *
- * Without a page nobody knows what was given out.  It was not ahead of the clock
- * by more than the allowance, if the clock was right.
+ * Without a page nobody knows what was given out: not more than the allowance
+ * ahead of the clock, if that was right.
  */
 void
 ceiling_load(uint64 now, uint64 allowance)
 {
 	Reservation *reservation = node_slots_reservation();
 	uint64		ceiling;
-	XLogRecPtr	lsn;
 
 	if (pg_atomic_read_u32(&reservation->loaded))
 		return;
 	(void) ceiling_page_lock(true);
 	if (!pg_atomic_read_u32(&reservation->loaded))
 	{
-		if (!ceiling_page_read(&ceiling, &lsn))
+		if (!ceiling_page_read(&ceiling))
 		{
 			ceiling = Min(now + allowance, SCRU64_LAST_TIMESTAMP);
-			(void) ceiling_page_write(ceiling);
+			ceiling_page_write(ceiling);
 			ereport(LOG,
 					(errmsg("the ceiling of scru64 was lost"),
 					 errdetail("IDs start after %s, the clock plus \"%s\".",
@@ -112,15 +109,13 @@ ceiling_load(uint64 now, uint64 allowance)
 
 /*
  * Reserve the ticks up to target, for a node whose state needs it.  Page locked.
- * Returns the ceiling to wait for and sets where in the WAL it is; or 0 if there
- * is nothing to wait for.
+ * Returns the ceiling on the page then, or 0 if there is nothing to wait for.
  *
  * If the state is another one when the page is locked, what was asked for may
  * have been decided by a clock or a ceiling that was corrected meanwhile.
  */
 static uint64
-reserve(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
-		XLogRecPtr *lsn)
+reserve(NodeSlot *slot, NodeKey key, uint64 state, uint64 target)
 {
 	Reservation *reservation = node_slots_reservation();
 	uint64		current;
@@ -129,7 +124,7 @@ reserve(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 	if (!node_slot_read(slot, key, &current) || current != state ||
 		node_slots_durable() >= target)
 		return 0;
-	if (!ceiling_page_read(&ceiling, lsn))
+	if (!ceiling_page_read(&ceiling))
 		ceiling_page_damaged("Its page has disappeared since the server was started.");
 	if (ceiling != reservation->written)
 	{
@@ -139,7 +134,7 @@ reserve(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 	/* else another session has written it, and waits */
 	if (ceiling < target)
 	{
-		*lsn = ceiling_page_write(target);
+		ceiling_page_write(target);
 		reservation->written = ceiling = target;
 	}
 	return ceiling;
@@ -156,7 +151,6 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 {
 	Reservation *reservation = node_slots_reservation();
 	uint64		ceiling;
-	XLogRecPtr	lsn;
 
 	if (!ceiling_page_lock(wait))
 		return false;
@@ -165,13 +159,13 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 		ceiling_page_unlock();
 		return false;
 	}
-	ceiling = reserve(slot, key, state, target, &lsn);
+	ceiling = reserve(slot, key, state, target);
 	ceiling_page_unlock();
 	if (ceiling == 0)
 		return true;
 
 	/* in the meantime others can reserve more, or all can have been set back */
-	ceiling_page_wait(lsn);
+	ceiling_page_wait();
 	(void) ceiling_page_lock(true);
 	if (reservation->written >= ceiling && node_slots_durable() < ceiling)
 		pg_atomic_write_u64(&reservation->durable, ceiling);
@@ -195,7 +189,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 	{
 		if (pg_atomic_read_u32(&node_slots_reservation()->loaded))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
-		(void) ceiling_page_write(0);
+		ceiling_page_write(0);
 	}
 	ceiling_page_unlock();
 	PG_RETURN_VOID();
@@ -212,7 +206,6 @@ Datum
 scru64_set_ceiling(PG_FUNCTION_ARGS)
 {
 	uint64		ceiling;
-	XLogRecPtr	lsn;
 
 	if (!superuser())
 		ereport(ERROR,
@@ -229,8 +222,8 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	 */
 	(void) ceiling_page_lock(true);
 	start_above(ceiling);
-	lsn = ceiling_page_write(ceiling);
+	ceiling_page_write(ceiling);
 	ceiling_page_unlock();
-	ceiling_page_wait(lsn);
+	ceiling_page_wait();
 	PG_RETURN_VOID();
 }

@@ -11,8 +11,6 @@
 #ifndef CEILING_H
 #define CEILING_H
 
-#include "access/xlogdefs.h"
-
 #include "node_slots.h"
 
 extern void ceiling_load(uint64 now, uint64 allowance);
@@ -23,9 +21,9 @@ extern bool ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state,
 extern bool ceiling_page_lock(bool wait);
 extern void ceiling_page_unlock(void);
 extern bool ceiling_page_exists(void);
-extern bool ceiling_page_read(uint64 *ceiling, XLogRecPtr *lsn);
-extern XLogRecPtr ceiling_page_write(uint64 ceiling);
-extern void ceiling_page_wait(XLogRecPtr lsn);
+extern bool ceiling_page_read(uint64 *ceiling);
+extern void ceiling_page_write(uint64 ceiling);
+extern void ceiling_page_wait(void);
 pg_noreturn extern void ceiling_page_damaged(const char *reason);
 
 #endif							/* CEILING_H */

@@ -189,16 +189,15 @@ ceiling_page_exists(void)
 	return copy_page(copy.data);
 }
 
-/* Read the page, which the caller has locked, and where in the WAL it is. */
+/* Read the page, which the caller has locked.  False if there is none. */
 bool
-ceiling_page_read(uint64 *ceiling, XLogRecPtr *lsn)
+ceiling_page_read(uint64 *ceiling)
 {
 	PGIOAlignedBlock copy;
 
 	if (!copy_page(copy.data))
 		return false;
 	*ceiling = ceiling_of_page((Page) copy.data);
-	*lsn = PageGetLSN((Page) copy.data);
 	return true;
 }
 
@@ -243,10 +242,10 @@ fill_page(Page page, uint64 ceiling)
 }
 
 /*
- * Write the page anew, whatever was there; the caller has locked it.  Returns
- * where in the WAL it is.  Not to be called during recovery.
+ * Write the page anew, whatever was there; the caller has locked it.  Not to be
+ * called during recovery.
  */
-XLogRecPtr
+void
 ceiling_page_write(uint64 ceiling)
 {
 	Buffer		buffer;
@@ -265,18 +264,17 @@ ceiling_page_write(uint64 ceiling)
 	UnlockReleaseBuffer(buffer);
 
 	XLogFlush(lsn);
-	return lsn;
 }
 
 /*
- * Wait for synchronous standbys, as a commit of this session would, whose
- * synchronous_commit counts.  A cancel ends the wait with a WARNING, as that of a
- * commit.  Not with the page locked.
+ * Wait until synchronous standbys have what was written, as a commit of this
+ * session would, whose synchronous_commit counts.  A cancel ends the wait with a
+ * WARNING, as that of a commit.  Not with the page locked.
  */
 void
-ceiling_page_wait(XLogRecPtr lsn)
+ceiling_page_wait(void)
 {
 	HOLD_INTERRUPTS();
-	SyncRepWaitForLSN(lsn, false);
+	SyncRepWaitForLSN(GetFlushRecPtr(NULL), false);
 	RESUME_INTERRUPTS();
 }

@@ -31,10 +31,7 @@
 #include "generate_errors.h"
 #include "settings.h"
 
-/*
- * How far the ceiling is put ahead of the clock, in ticks: one record in the WAL
- * in about four seconds of activity.
- */
+/* How far the ceiling is put ahead of the clock, in ticks: about four seconds. */
 #define CEILING_TICKS		16
 
 /* Who comes within this fraction of that raises it before others have to wait. */
@@ -144,10 +141,10 @@ allowance_of_state(uint64 state)
 {
 	uint64		allowance = allowance_ticks();
 	uint64		max_counter = session_node.generator.max_counter;
-	bool		full = node_state_is_id(state) &&
-		(state & max_counter) == max_counter;
 
-	return full && allowance > 0 ? allowance - 1 : allowance;
+	if (node_state_is_id(state) && (state & max_counter) == max_counter)
+		return allowance > 0 ? allowance - 1 : 0;
+	return allowance;
 }
 
 /*

@@ -66,12 +66,6 @@
 /* Nodes with the same remainder share their times of the last message. */
 #define LOG_TIMES			64
 
-typedef union PaddedNodeSlot
-{
-	NodeSlot	slot;
-	char		padding[PG_CACHE_LINE_SIZE];
-} PaddedNodeSlot;
-
 typedef struct NodeSlots
 {
 	LWLock		lock;
@@ -81,10 +75,10 @@ typedef struct NodeSlots
 	uint32		starts;			/* serial number of the next start */
 	uint64		floor;			/* in ticks */
 	Reservation reservation;
-	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
+	pg_atomic_uint64 logged[NODE_LOG_KINDS * LOG_TIMES];	/* monotonic seconds, or 0 */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
 	uint64		retired_ids[RETIRED_NODES];
-	PaddedNodeSlot slots[NODE_SLOTS] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
+	NodeSlot	slots[NODE_SLOTS];
 } NodeSlots;
 
 /* This backend's address of the shared memory; NULL until it is needed. */
@@ -117,31 +111,23 @@ init_node_slots(void *memory)
 	LWLockInitialize(&slots->lock, slots->tranche_id);
 	pg_atomic_init_u32(&slots->reservation.loaded, 0);
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
-	for (int kind = 0; kind < NODE_LOG_KINDS; kind++)
-	{
-		for (int i = 0; i < LOG_TIMES; i++)
-			pg_atomic_init_u64(&slots->logged[kind][i], 0);
-	}
+	for (int i = 0; i < NODE_LOG_KINDS * LOG_TIMES; i++)
+		pg_atomic_init_u64(&slots->logged[i], 0);
 	for (int i = 0; i < NODE_SLOTS; i++)
-		init_slot(&slots->slots[i].slot);
+		init_slot(&slots->slots[i]);
 }
 
-static pg_noinline void
-obtain_node_slots(void)
-{
-	NodeSlots  *slots = compat_shared_memory(NODE_SLOTS_NAME,
-											 node_slots_size(),
-											 init_node_slots);
-
-	LWLockRegisterTranche(slots->tranche_id, NODE_SLOTS_NAME);
-	node_slots = slots;
-}
-
-static inline void
+static void
 ensure_node_slots(void)
 {
-	if (node_slots == NULL)
-		obtain_node_slots();
+	NodeSlots  *slots;
+
+	if (node_slots != NULL)
+		return;
+	slots = compat_shared_memory(NODE_SLOTS_NAME, node_slots_size(),
+								 init_node_slots);
+	LWLockRegisterTranche(slots->tranche_id, NODE_SLOTS_NAME);
+	node_slots = slots;
 }
 
 Reservation *
@@ -159,7 +145,8 @@ bool
 node_slots_log_is_due(NodeLogKind kind, NodeKey key)
 {
 	pg_atomic_uint64 *logged =
-		&node_slots->logged[kind][node_of_key(key).node_id % LOG_TIMES];
+		&node_slots->logged[kind * LOG_TIMES +
+							node_of_key(key).node_id % LOG_TIMES];
 	uint64		last = pg_atomic_read_u64(logged);
 	instr_time	time;
 	uint64		now;
@@ -170,17 +157,11 @@ node_slots_log_is_due(NodeLogKind kind, NodeKey key)
 		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
 }
 
-static NodeSlot *
-slot_at(int i)
-{
-	return &node_slots->slots[i].slot;
-}
-
 /*
  * The state word of a node that starts above the floor.  Lock held exclusively.
  *
- * A word comes back only after as many starts as there are serial numbers, with
- * the floor where it was.  So the floor does not stay there.
+ * A word could come back after as many starts as there are serial numbers, with
+ * the floor where it was.  So it does not stay there.
  */
 static uint64
 start_word(void)
@@ -211,8 +192,8 @@ find_slot(NodeKey key)
 {
 	for (int i = 0; i < NODE_SLOTS; i++)
 	{
-		if (pg_atomic_read_u32(&slot_at(i)->key) == key)
-			return slot_at(i);
+		if (pg_atomic_read_u32(&node_slots->slots[i].key) == key)
+			return &node_slots->slots[i];
 	}
 	return NULL;
 }
@@ -312,7 +293,7 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 {
 	for (int i = 0; i < NODE_SLOTS; i++)
 	{
-		NodeSlot   *slot = slot_at(i);
+		NodeSlot   *slot = &node_slots->slots[i];
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
 		uint64		state;
 
@@ -360,10 +341,10 @@ free_slot(void)
 		int			candidate = (node_slots->hand + i) % NODE_SLOTS;
 
 		if (least_recent == NULL ||
-			pg_atomic_read_u64(&slot_at(candidate)->clock) <
+			pg_atomic_read_u64(&node_slots->slots[candidate].clock) <
 			pg_atomic_read_u64(&least_recent->clock))
 		{
-			least_recent = slot_at(candidate);
+			least_recent = &node_slots->slots[candidate];
 			hand = candidate;
 		}
 	}
@@ -435,17 +416,14 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 	return slot;
 }
 
-/*
- * Have every node start again, above this tick, which the caller knows to be
- * above all that counts.
- */
+/* Have every node start again, above this tick and nothing else. */
 void
 node_slots_restart(uint64 floor)
 {
 	ensure_node_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < NODE_SLOTS; i++)
-		(void) take_slot(slot_at(i));
+		(void) take_slot(&node_slots->slots[i]);
 	for (int i = 0; i < RETIRED_NODES; i++)
 		node_slots->retired_keys[i] = 0;
 	node_slots->floor = floor;
@@ -462,10 +440,10 @@ node_slots_report(NodeReport reports[NODE_SLOTS])
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	for (int i = 0; i < NODE_SLOTS; i++)
 	{
-		NodeKey		key = pg_atomic_read_u32(&slot_at(i)->key);
+		NodeKey		key = pg_atomic_read_u32(&node_slots->slots[i].key);
 
 		if (key != 0)
-			report_slot(slot_at(i), key, &reports[count++]);
+			report_slot(&node_slots->slots[i], key, &reports[count++]);
 	}
 	LWLockRelease(&node_slots->lock);
 	return count;

@@ -45,7 +45,7 @@ node_of_key(NodeKey key)
  * One node's state, on a cache line of its own.  Read and written through the
  * functions below only.
  */
-typedef struct NodeSlot
+typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
 	pg_atomic_uint64 state;		/* last ID, or a start; see node_slots.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */

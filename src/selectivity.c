@@ -17,10 +17,9 @@
  *	  for the other bound itself: the lower bound gets its own estimate and the
  *	  upper bound the share of the rest, so that their product is the range's.
  *
- * The planner asks about one condition at a time, and nothing is kept from one
- * time to the next.  So what one call looks at is limited, or else planning would
- * take time with the square of the number of conditions.  Beyond the limits a
- * bound is estimated alone.
+ * The planner asks about one condition at a time.  What one call looks at is
+ * limited, or else planning would take time with the square of the number of
+ * conditions.  Beyond the limits a bound is estimated alone.
  *
  * Estimates only: a wrong guess here costs time, never a wrong result.
  *
@@ -136,10 +135,7 @@ is_value(const Context *context, Node **side)
 	return true;
 }
 
-/*
- * Take "left operator right" apart.  False, with what estimate_alone() needs, if
- * none of the sides is a constant.
- */
+/* Take "left operator right" apart.  False if none of the sides is a constant. */
 static bool
 make_bound(const Context *context, Oid operator, List *args, Bound *bound)
 {
@@ -160,12 +156,6 @@ make_bound(const Context *context, Oid operator, List *args, Bound *bound)
 	return true;
 }
 
-static bool
-is_known(const Bound *bound)
-{
-	return IsA(bound->value, Const) && !((Const *) bound->value)->constisnull;
-}
-
 /* Is one bound tighter than another of the same side? */
 static bool
 is_tighter(const Context *context, Bound *one, Bound *other)
@@ -173,9 +163,10 @@ is_tighter(const Context *context, Bound *one, Bound *other)
 	int64		value;
 	int64		other_value;
 
-	if (!is_known(one) || !is_known(other))
+	if (!IsA(one->value, Const) || !IsA(other->value, Const))
 		return estimate_alone(context, one) < estimate_alone(context, other);
 
+	/* a null, which finds nothing, counts as 0 */
 	value = DatumGetInt64(((Const *) one->value)->constvalue);
 	other_value = DatumGetInt64(((Const *) other->value)->constvalue);
 	/* the one that leaves the value itself out */

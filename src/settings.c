@@ -54,22 +54,11 @@ static int	allowance_assignments = 0;
  */
 
 /* What is wrong with a node spec. */
-static const char *
-node_spec_detail(NodeSpecStatus status)
-{
-	switch (status)
-	{
-		case NODE_SPEC_OK:
-			break;
-		case NODE_SPEC_BAD_SYNTAX:
-			return "A node spec is node_id/node_id_size, where node_id is decimal, hexadecimal after \"0x\", or a previous ID of 12 digits.";
-		case NODE_SPEC_BAD_SIZE:
-			return "The node_id_size, after the slash, must be between 1 and 23.";
-		case NODE_SPEC_BAD_NODE_ID:
-			return "The node_id, before the slash, does not fit in as many bits as the node_id_size, after it, says.";
-	}
-	pg_unreachable();
-}
+static const char *const node_spec_details[] = {
+	[NODE_SPEC_BAD_SYNTAX] = "A node spec is node_id/node_id_size, where node_id is decimal, hexadecimal after \"0x\", or a previous ID of 12 digits.",
+	[NODE_SPEC_BAD_SIZE] = "The node_id_size, after the slash, must be between 1 and 23.",
+	[NODE_SPEC_BAD_NODE_ID] = "The node_id, before the slash, does not fit in as many bits as the node_id_size, after it, says."
+};
 
 static bool
 check_node_spec(char **newval, void **extra,
@@ -83,7 +72,7 @@ check_node_spec(char **newval, void **extra,
 	if (status != NODE_SPEC_OK)
 	{
 		GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
-		GUC_check_errdetail("%s", node_spec_detail(status));
+		GUC_check_errdetail("%s", node_spec_details[status]);
 		GUC_check_errhint(NODE_SPEC_EXAMPLES);
 		return false;
 	}
@@ -125,7 +114,7 @@ scru64_parse_node_spec(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid node spec \"%s\"", spec_text),
-				 errdetail("%s", node_spec_detail(status)),
+				 errdetail("%s", node_spec_details[status]),
 				 errhint(NODE_SPEC_EXAMPLES)));
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -153,10 +142,7 @@ bad_environment_spec(void)
 		node_spec_parse(text, &spec) != NODE_SPEC_OK ? text : NULL;
 }
 
-/*
- * Was a setting made before this library defines it, so that it is known as a
- * name only and anybody may have done it?
- */
+/* Was a setting made before this library defines it, by whomever? */
 static bool
 is_set_unchecked(const char *name)
 {
@@ -168,9 +154,9 @@ is_set_unchecked(const char *name)
  * The default of scru64.node_spec: the server's environment variable, as the
  * specification's reference libraries take it.
  *
- * Not if the setting is there already.  If that is one that its user has no
- * right to, it is about to be refused, and hides what the configuration says: no
- * node is right then, while the variable's could be another one.
+ * Not if the setting is there already.  If its user has no right to it, it is
+ * about to be refused, and hides what the configuration says: then no node is
+ * right, while the variable's could be another one.
  */
 static char *
 default_node_spec(void)
