@@ -2,8 +2,8 @@
 # clocks: no ID of any row that it has is given out again, whether the row is
 # committed or in a transaction that is prepared.
 #
-# Each case here made IDs twice when what had been given out was guessed from clocks
-# and commit times.
+# Most of these cases would make IDs twice if what was given out were guessed from
+# clocks and commit times.
 
 use strict;
 use warnings;
@@ -16,6 +16,7 @@ use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
@@ -324,6 +325,51 @@ foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+
 		  or die 'the server is not restored';
 		others_ok("restored, $what", $restored, -8, 400, $what eq 'immediate' ? @rows : (@rows, @later));
 	}
+}
+
+# A commit takes its time, and is held by a debugger before it is written.  Then it is
+# the last in the WAL, but not the latest.
+SKIP:
+{
+	my $name = 'a commit held before it is written';
+	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	my ($primary, $standby) = pair('-12', '+0');
+	my $dir = $primary->basedir;
+	my $session = open_session($primary);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $wait_for = sub {
+		my ($file) = @_;
+
+		for my $attempt (1 .. 100 * $PostgreSQL::Test::Utils::timeout_default)
+		{
+			return 1 if -e "$dir/$file";
+			usleep(10_000);
+		}
+		return 0;
+	};
+
+	$session->query_safe('BEGIN; INSERT INTO ids (node) VALUES (NULL); DELETE FROM ids WHERE node IS NULL');
+	my $gdb = IPC::Run::start(
+		[
+			'gdb', '-batch', '-nx', '-p', $pid,
+			'-ex', 'handle SIGUSR1 nostop noprint pass',
+			'-ex', 'break XactLogCommitRecord',
+			'-ex', "shell touch $dir/attached",
+			'-ex', 'continue',
+			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.05; done",
+			'-ex', 'detach'
+		],
+		'<', '/dev/null', '>&', "$dir/gdb.log");
+	ok($wait_for->('attached'), "$name: the debugger is there");
+	start_statement($session, 'COMMIT');
+	ok($wait_for->('held'), "$name: the commit is held");
+	set_clock($primary, '+0');
+	my @rows = busy($primary);
+	append_to_file("$dir/go", '');
+	$gdb->finish;
+	$session->query_safe('SELECT 1');
+	kill_and_promote($primary, $standby);
+	others_ok($name, $standby, 0, 400, @rows);
 }
 
 done_testing();
