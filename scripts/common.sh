@@ -264,7 +264,7 @@ missing_packages()
 	fi
 	for need in "$@"; do
 		case $need in
-			cppcheck | shellcheck)
+			cppcheck | gdb | shellcheck)
 				command -v "$need" >/dev/null || say "$need"
 				;;
 			perl)
