@@ -99,9 +99,9 @@ estimate_alone(const Context *context, Bound *bound)
 {
 	if (bound->selectivity == NOT_ESTIMATED)
 	{
-		List	   *args = list_make2(relabel_as_bigint(linitial(bound->args)),
-									  relabel_as_bigint(lsecond(bound->args)));
+		List	   *args = list_make1(relabel_as_bigint(linitial(bound->args)));
 
+		args = lappend(args, relabel_as_bigint(lsecond(bound->args)));
 		bound->selectivity =
 			DatumGetFloat8(DirectFunctionCall4(core_estimators[bound->strategy],
 											   PointerGetDatum(context->root),

@@ -281,7 +281,7 @@ foreach my $change (
 	[ 'DEFAULT', qr/DEFAULT (FOR TYPE scru64 USING brin)/, '$1', 'pg_opclass' ],
 	[ 'that an index answers', qr/SORTOP = <, /, '', 'pg_aggregate' ],
 	[ 'the strength of a cast', qr/(scru64_from_bigint\(bigint\)) AS ASSIGNMENT/, '$1', 'pg_cast' ],
-	[ 'a column of a view', qr/,\n\t\t   (counter_overflows), clock_rollbacks, waits\n/, ", \$1\n", 'pg_attribute' ],
+	[ 'a column of a view', qr/(counter_overflows), clock_rollbacks, waits\n/, "\$1\n", 'pg_attribute' ],
 	[ 'a grant', qr/GRANT SELECT ON scru64_generators TO pg_monitor;/, '', 'pg_class' ],
 	[ 'to revoke', qr/REVOKE ALL ON FUNCTION scru64_generators\(\) FROM PUBLIC;/, '', 'pg_proc' ])
 {
