@@ -13,6 +13,7 @@ OBJS = \
 	src/generate.o \
 	src/generate_errors.o \
 	src/generator.o \
+	src/lease.o \
 	src/module.o \
 	src/node_slots.o \
 	src/node_spec.o \
@@ -22,6 +23,9 @@ OBJS = \
 	src/time.o \
 	src/type.o \
 	src/views.o
+
+# The lease worker's library, with libpq, which the other one does without
+MODULES = src/lease_worker/scru64_lease
 
 DATA = \
 	sql/scru64--1.0.sql \
@@ -46,6 +50,10 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
+
+src/lease_worker/scru64_lease.o: CPPFLAGS += -I$(libpq_srcdir)
+src/lease_worker/scru64_lease.o src/lease_worker/scru64_lease.bc: $(wildcard src/*.h)
+src/lease_worker/scru64_lease.so: LDFLAGS_SL += $(libpq)
 
 # Every module's symbols share one name space in a server: show others only
 # names that say scru64.

@@ -491,3 +491,54 @@ REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;
 REVOKE ALL ON scru64_generators FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;
 GRANT SELECT ON scru64_generators TO pg_monitor;
+
+
+-- ---------------------------------------------------------------------------
+-- The server's lease
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_node_spec() RETURNS text
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_node_spec() IS 'node of this session, by setting or lease';
+
+CREATE FUNCTION scru64_lease(
+	OUT state text,
+	OUT node_spec text,
+	OUT holder text,
+	OUT granted_at timestamptz,
+	OUT expires_at timestamptz,
+	OUT renewed_at timestamptz,
+	OUT next_attempt_at timestamptz,
+	OUT failures bigint,
+	OUT last_error text,
+	OUT last_error_at timestamptz,
+	OUT worker_pid integer
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+	ROWS 1;
+
+COMMENT ON FUNCTION scru64_lease() IS 'lease of this server';
+
+CREATE VIEW scru64_lease AS
+	SELECT state, node_spec, holder, granted_at, expires_at, renewed_at,
+		   next_attempt_at, failures, last_error, last_error_at, worker_pid
+	FROM scru64_lease();
+
+COMMENT ON VIEW scru64_lease IS 'lease of this server';
+COMMENT ON COLUMN scru64_lease.state IS 'starting, held, "held, not renewed", failing, or no worker';
+COMMENT ON COLUMN scru64_lease.node_spec IS 'node that is leased';
+COMMENT ON COLUMN scru64_lease.holder IS 'what the realm calls this server';
+COMMENT ON COLUMN scru64_lease.granted_at IS 'when the lease began, by the realm''s clock';
+COMMENT ON COLUMN scru64_lease.expires_at IS 'when it ends, by the realm''s clock';
+COMMENT ON COLUMN scru64_lease.renewed_at IS 'last success, by this server''s clock';
+COMMENT ON COLUMN scru64_lease.next_attempt_at IS 'next attempt, by this server''s clock';
+COMMENT ON COLUMN scru64_lease.failures IS 'attempts that have failed since the last success';
+COMMENT ON COLUMN scru64_lease.last_error IS 'why the last one failed';
+COMMENT ON COLUMN scru64_lease.last_error_at IS 'when it failed';
+COMMENT ON COLUMN scru64_lease.worker_pid IS 'process ID of the lease worker';
+
+REVOKE ALL ON FUNCTION scru64_lease() FROM PUBLIC;
+REVOKE ALL ON scru64_lease FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_lease() TO pg_monitor;
+GRANT SELECT ON scru64_lease TO pg_monitor;

@@ -29,6 +29,7 @@
 #include "ceiling.h"
 #include "clock.h"
 #include "generate_errors.h"
+#include "lease.h"
 #include "settings.h"
 
 /* How far the ceiling is put ahead of the clock, in ticks: about four seconds. */
@@ -77,7 +78,15 @@ attach(void)
 
 	PreventCommandDuringRecovery("scru64_generate()");
 	if (spec->node.node_id_size == 0)
-		node_spec_not_set();
+	{
+		if (*scru64_realm == '\0')
+			node_spec_not_set();
+		ceiling_load(now, allowance);
+		slot = lease_find_slot(&session_node.key, &state);
+		session_node.generator = generator_make(node_of_key(session_node.key));
+		session_node.slot = slot;
+		return;
+	}
 	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance))
 		clock_behind(spec->node_prev);
 
@@ -121,8 +130,19 @@ is_below_ceiling(uint64 state, uint64 tick, uint64 now, bool overflow)
 {
 	uint64		ahead = ceiling_ahead(allowance_ticks(), overflow);
 	uint64		target = Min(Max(tick, now + ahead), SCRU64_LAST_TIMESTAMP);
+	uint64		limit = pg_atomic_read_u64(&session_node.slot->limit);
 	uint64		durable = node_slots_durable();
 	bool		early = tick <= durable;
+
+	/*
+	 * Ordering: the limit was read after the state and the key, and within one
+	 * life of a slot it never falls.
+	 */
+	if (tick > limit)
+	{
+		lease_wait_for_renewal(session_node.slot, session_node.key, tick);
+		return false;
+	}
 
 	if (early && (durable >= target || durable - tick >= ahead / CEILING_EARLY))
 		return true;

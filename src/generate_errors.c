@@ -40,7 +40,7 @@ node_text(Scru64Node node)
 static char *
 session_node_text(void)
 {
-	return node_text(session_node.spec.node);
+	return node_text(node_of_key(session_node.key));
 }
 
 static char *
@@ -125,7 +125,7 @@ clock_behind(uint64 state)
 					session_node_text()),
 			 errdetail("The clock reads %s. %s The next ID would be ahead by more than twice \"%s\" (%d ms).",
 					   clock_text(),
-					   state_text(session_node.spec.node, state),
+					   state_text(node_of_key(session_node.key), state),
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 errhint("Correct the clock, or wait until it has caught up. If that takes too long, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
@@ -143,6 +143,24 @@ clock_out_of_range(void)
 					   time_text(SCRU64_LAST_TIMESTAMP)),
 			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
+}
+
+/* 55000; tick: of the ID that is not given out */
+void
+lease_is_over(const LeaseInfo *info, uint64 tick)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the lease of node %s is over", session_node_text()),
+			 info->last_error[0] != '\0' ?
+			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s. The lease worker says: %s",
+					   pstrdup(timestamptz_to_str(info->expires_at)),
+					   time_text(tick), info->last_error) :
+			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.",
+					   pstrdup(timestamptz_to_str(info->expires_at)),
+					   time_text(tick)),
+			 errhint("See the view %s: either the realm cannot be reached, or this server's clock is ahead of the realm's.",
+					 "scru64_lease")));
 }
 
 /*
@@ -184,7 +202,7 @@ log_wait(uint64 state)
 	ereport(LOG,
 			(errmsg("node %s waits for the clock", session_node_text()),
 			 errdetail("%s The next would be ahead of the clock by more than \"%s\" (%d ms).",
-					   state_text(session_node.spec.node, state),
+					   state_text(node_of_key(session_node.key), state),
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 node_state_is_id(state) ?
 			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: give it a smaller node_id_size.") :

@@ -10,12 +10,14 @@
 #ifndef GENERATE_ERRORS_H
 #define GENERATE_ERRORS_H
 
+#include "lease.h"
 #include "node_slots.h"
 
 pg_noreturn extern void node_spec_not_set(void);
 pg_noreturn extern void node_overlaps(const NodeReport *obstacle);
 pg_noreturn extern void clock_behind(uint64 state);
 pg_noreturn extern void clock_out_of_range(void);
+pg_noreturn extern void lease_is_over(const LeaseInfo *info, uint64 tick);
 
 extern void log_start(uint64 state);
 extern void log_rollback(uint64 seen, uint64 now);

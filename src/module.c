@@ -16,6 +16,7 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 
+#include "lease.h"
 #include "node_slots.h"
 #include "settings.h"
 
@@ -38,6 +39,8 @@ _PG_init(void)
 {
 	define_settings();
 
+	if (process_shared_preload_libraries_in_progress)
+		register_lease_worker();
 	if (COMPAT_PRELOAD_RESERVES_MEMORY &&
 		process_shared_preload_libraries_in_progress)
 	{

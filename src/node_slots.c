@@ -52,6 +52,7 @@
 #include "portability/instr_time.h"
 #include "storage/lwlock.h"
 
+#include "lease.h"
 #include "node_slots.h"
 
 /* The last number is the version of the layout: other versions share nothing. */
@@ -59,6 +60,9 @@
 
 /* Nodes whose last ID is kept when they have lost their slot. */
 #define RETIRED_NODES		1024
+
+/* Nodes that were leased since the start of the server, the last ones. */
+#define LEASED_NODES		64
 
 /* Seconds between two messages of a kind in the log about one node. */
 #define LOG_INTERVAL		60
@@ -78,6 +82,10 @@ typedef struct NodeSlots
 	pg_atomic_uint64 logged[NODE_LOG_KINDS * LOG_TIMES];	/* monotonic seconds, or 0 */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
 	uint64		retired_ids[RETIRED_NODES];
+	NodeKey		was_leased[LEASED_NODES];
+	int			next_leased;
+	Lease		lease;
+	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];
 } NodeSlots;
 
@@ -95,6 +103,7 @@ init_slot(NodeSlot *slot)
 {
 	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
 	pg_atomic_init_u32(&slot->key, 0);
+	pg_atomic_init_u64(&slot->limit, SCRU64_LAST_TIMESTAMP);
 	pg_atomic_init_u64(&slot->clock, 0);
 	pg_atomic_init_u64(&slot->counter_overflows, 0);
 	pg_atomic_init_u64(&slot->clock_rollbacks, 0);
@@ -115,6 +124,8 @@ init_node_slots(void *memory)
 		pg_atomic_init_u64(&slots->logged[i], 0);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
+	init_slot(&slots->leased);
+	lease_init(&slots->lease);
 }
 
 static void
@@ -135,6 +146,13 @@ node_slots_reservation(void)
 {
 	ensure_node_slots();
 	return &node_slots->reservation;
+}
+
+Lease *
+node_slots_lease(void)
+{
+	ensure_node_slots();
+	return &node_slots->lease;
 }
 
 /*
@@ -158,13 +176,13 @@ node_slots_log_is_due(NodeLogKind kind, NodeKey key)
 }
 
 /*
- * The state word of a node that starts above the floor.  Lock held exclusively.
+ * The state word of a node that starts above a tick.  Lock held exclusively.
  *
  * A word could come back after as many starts as there are serial numbers, with
  * the floor where it was.  So it does not stay there.
  */
 static uint64
-start_word(void)
+start_word(uint64 timestamp)
 {
 	uint32		serial = node_slots->starts++;
 
@@ -173,7 +191,7 @@ start_word(void)
 		node_slots->starts = 0;
 		node_slots->floor = Min(node_slots->floor + 1, SCRU64_LAST_TIMESTAMP);
 	}
-	return NODE_STATE_NO_ID | scru64_compose(node_slots->floor, serial);
+	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
 }
 
 static void
@@ -368,6 +386,23 @@ start_node(NodeKey key, uint64 state, uint64 now)
 	return slot;
 }
 
+/* Does a node share IDs with one that was leased?  Lock held. */
+static bool
+overlaps_leased(Scru64Node node, NodeReport *obstacle)
+{
+	for (int i = 0; i < LEASED_NODES; i++)
+	{
+		NodeKey		key = node_slots->was_leased[i];
+
+		if (key == 0 || (key != node_key(node) &&
+						 !nodes_overlap(node, node_of_key(key))))
+			continue;
+		report_slot(&node_slots->leased, key, obstacle);
+		return true;
+	}
+	return false;
+}
+
 /*
  * Find or make the slot of a node, or report what is in the way.  Lock held
  * exclusively.
@@ -382,12 +417,14 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 
 	if (slot != NULL)
 		return slot;
+	if (overlaps_leased(node, obstacle))
+		return NULL;
 	state = recall_state(key);
 	if (state != 0)
 		return start_node(key, state, now);
 	if (!forget_overlapping(node, now, allowance, obstacle))
 		return NULL;
-	return start_node(key, start_word(), now);
+	return start_node(key, start_word(node_slots->floor), now);
 }
 
 /*
@@ -426,13 +463,102 @@ node_slots_restart(uint64 floor)
 		(void) take_slot(&node_slots->slots[i]);
 	for (int i = 0; i < RETIRED_NODES; i++)
 		node_slots->retired_keys[i] = 0;
+	if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
+		node_slots->lease.last_state = take_slot(&node_slots->leased);
 	node_slots->floor = floor;
 	LWLockRelease(&node_slots->lock);
 }
 
+/*
+ * The lease
+ *
+ * Its slot is never reclaimed and never retired.  Its node starts after the
+ * lease's grant, or above the ceiling, and not at the floor: nobody else has given
+ * out anything of its window.
+ */
+
+/* The slot of the server's lease, or NULL while there is none. */
+NodeSlot *
+node_slots_find_leased(NodeKey *key, uint64 *state)
+{
+	ensure_node_slots();
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	*key = pg_atomic_read_u32(&node_slots->leased.key);
+	*state = pg_atomic_read_u64(&node_slots->leased.state);
+	LWLockRelease(&node_slots->lock);
+	return *key != 0 ? &node_slots->leased : NULL;
+}
+
+/*
+ * Begin a lease: IDs after the tick timestamp, up to the tick limit.  False if the
+ * node shares IDs with one that sessions have set.
+ *
+ * Ordering: the limit is written before the state and the key, see give_slot().
+ */
+bool
+node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+{
+	NodeSlot   *slot = &node_slots->leased;
+	NodeKey		key = node_key(node);
+	bool		is_free = true;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < NODE_SLOTS + RETIRED_NODES; i++)
+	{
+		NodeKey		other = i < NODE_SLOTS ?
+			pg_atomic_read_u32(&node_slots->slots[i].key) :
+			node_slots->retired_keys[i - NODE_SLOTS];
+
+		if (other != 0 && (other == key || nodes_overlap(node, node_of_key(other))))
+			is_free = false;
+	}
+	if (is_free)
+	{
+		node_slots->was_leased[node_slots->next_leased] = key;
+		node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
+		pg_atomic_write_u64(&slot->limit, limit);
+		pg_atomic_write_u64(&slot->clock, 0);
+		pg_write_barrier();
+		give_slot(slot, key, start_word(timestamp));
+	}
+	LWLockRelease(&node_slots->lock);
+	return is_free;
+}
+
+/* Raise the limit of the lease, if it is of this node. */
+void
+node_slots_extend_lease(Scru64Node node, uint64 limit)
+{
+	NodeSlot   *slot = &node_slots->leased;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u32(&slot->key) == node_key(node) &&
+		pg_atomic_read_u64(&slot->limit) < limit)
+		pg_atomic_write_u64(&slot->limit, limit);
+	LWLockRelease(&node_slots->lock);
+}
+
+/*
+ * End the lease: from here on none of its IDs leaves.  Returns its last state, also
+ * if it was ended before; 0 if there was none.
+ */
+uint64
+node_slots_end_lease(void)
+{
+	uint64		state;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
+		node_slots->lease.last_state = take_slot(&node_slots->leased);
+	state = node_slots->lease.last_state;
+	node_slots->lease.last_state = 0;
+	LWLockRelease(&node_slots->lock);
+	return state;
+}
+
 /* Copy what there is to know of every node with a slot; returns their number. */
 int
-node_slots_report(NodeReport reports[NODE_SLOTS])
+node_slots_report(NodeReport reports[NODE_SLOTS + 1])
 {
 	int			count = 0;
 
@@ -445,6 +571,9 @@ node_slots_report(NodeReport reports[NODE_SLOTS])
 		if (key != 0)
 			report_slot(&node_slots->slots[i], key, &reports[count++]);
 	}
+	if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
+		report_slot(&node_slots->leased, pg_atomic_read_u32(&node_slots->leased.key),
+					&reports[count++]);
 	LWLockRelease(&node_slots->lock);
 	return count;
 }

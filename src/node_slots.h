@@ -49,6 +49,7 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
 	pg_atomic_uint64 state;		/* last ID, or a start; see node_slots.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
+	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 counter_overflows;
 	pg_atomic_uint64 clock_rollbacks;
@@ -106,6 +107,9 @@ typedef struct Reservation
 	pg_atomic_uint64 durable;	/* IDs up to this tick may be given out */
 } Reservation;
 
+/* What lease.c keeps with the slots; see there for what guards what. */
+typedef struct Lease Lease;
+
 /* What is logged at most once in a while about a node. */
 typedef enum NodeLogKind
 {
@@ -119,9 +123,14 @@ extern Size node_slots_size(void);
 extern NodeSlot *node_slots_find(Scru64Node node, uint64 now, uint64 allowance,
 								 uint64 *state, NodeReport *obstacle);
 extern void node_slots_restart(uint64 floor);
-extern int	node_slots_report(NodeReport reports[NODE_SLOTS]);
+extern NodeSlot *node_slots_find_leased(NodeKey *key, uint64 *state);
+extern bool node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit);
+extern void node_slots_extend_lease(Scru64Node node, uint64 limit);
+extern uint64 node_slots_end_lease(void);
+extern int	node_slots_report(NodeReport reports[NODE_SLOTS + 1]);
 extern bool node_slots_log_is_due(NodeLogKind kind, NodeKey key);
 extern Reservation *node_slots_reservation(void);
+extern Lease *node_slots_lease(void);
 
 /*
  * The tick up to which IDs may be given out.

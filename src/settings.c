@@ -15,6 +15,8 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "fmgr.h"
 #include "pg_compat.h"
 
@@ -30,6 +32,7 @@
 #define GUC_PREFIX			"scru64"
 #define NODE_SPEC_SETTING	GUC_PREFIX ".node_spec"
 #define ALLOWANCE_SETTING	GUC_PREFIX ".rollback_allowance"
+#define REALM_SETTING		GUC_PREFIX ".realm"
 #define NODE_SPEC_VARIABLE	"SCRU64_NODE_SPEC"
 
 #define NODE_SPEC_EXAMPLES \
@@ -38,13 +41,23 @@
 #define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
 #define MAX_ROLLBACK_ALLOWANCE		(24 * 60 * 60 * 1000)
 
+#define DEFAULT_LEASE_NODE_ID_SIZE	10
+#define DEFAULT_LEASE_TTL	(60 * 60)	/* seconds */
+#define MIN_LEASE_TTL		10
+
 PG_FUNCTION_INFO_V1(scru64_parse_node_spec);
 
 SessionNode session_node;
 
 /* The settings, as text and number. */
 static char *node_spec = NULL;
-int			scru64_rollback_allowance = 0;	/* milliseconds */
+int			scru64_rollback_allowance = 0;
+char	   *scru64_realm = NULL;
+char	   *scru64_realm_id = NULL;
+int			scru64_lease_node_id_size = 0;
+int			scru64_lease_ttl = 0;
+char	   *scru64_lease_within = NULL;
+char	   *scru64_lease_holder = NULL;
 
 /* How often a value of scru64.rollback_allowance came into force. */
 static int	allowance_assignments = 0;
@@ -81,6 +94,32 @@ check_node_spec(char **newval, void **extra,
 		return false;
 	memcpy(*extra, &spec, sizeof(spec));
 	return true;
+}
+
+static bool
+check_lease_within(char **newval, void **extra pg_attribute_unused(),
+				   GucSource source pg_attribute_unused())
+{
+	NodeSpec	spec;
+	NodeSpecStatus status = NODE_SPEC_OK;
+
+	if (**newval != '\0')
+		status = node_spec_parse(*newval, &spec);
+	if (status != NODE_SPEC_OK)
+		GUC_check_errdetail("%s", node_spec_details[status]);
+	return status == NODE_SPEC_OK;
+}
+
+static bool
+check_realm_id(char **newval, void **extra pg_attribute_unused(),
+			   GucSource source pg_attribute_unused())
+{
+	if (**newval == '\0' ||
+		(strlen(*newval) == 36 &&
+		 strspn(*newval, "0123456789abcdefABCDEF-") == 36))
+		return true;
+	GUC_check_errdetail("It is a uuid, as %s returns it.", "scru64_realm.realm_id()");
+	return false;
 }
 
 static void
@@ -191,10 +230,21 @@ assign_allowance(int newval pg_attribute_unused(),
  * Definitions
  */
 
+/* A setting of the server's lease: text, read by the server. */
+static void
+define_lease_text(const char *name, const char *description, char **variable,
+				  int flags, GucStringCheckHook check)
+{
+	DefineCustomStringVariable(name, description, NULL, variable, "",
+							   PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL | flags,
+							   check, NULL, NULL);
+}
+
 void
 define_settings(void)
 {
 	bool		unchecked_allowance = is_set_unchecked(ALLOWANCE_SETTING);
+	bool		unchecked_realm = is_set_unchecked(REALM_SETTING);
 
 	DefineCustomStringVariable(NODE_SPEC_SETTING,
 							   "Node that scru64_generate() generates IDs for.",
@@ -219,6 +269,31 @@ define_settings(void)
 							NULL,
 							assign_allowance,
 							NULL);
+	define_lease_text(REALM_SETTING,
+					  "Connection string of the realm that this server leases its node from.",
+					  &scru64_realm, GUC_SUPERUSER_ONLY, NULL);
+	define_lease_text(GUC_PREFIX ".realm_id",
+					  "Identity of that realm; empty: whichever is met first.",
+					  &scru64_realm_id, 0, check_realm_id);
+	define_lease_text(GUC_PREFIX ".lease_within",
+					  "Node spec of the block of nodes to lease from; empty: all.",
+					  &scru64_lease_within, 0, check_lease_within);
+	define_lease_text(GUC_PREFIX ".lease_holder",
+					  "What the realm calls this server; empty: cluster_name, or host and port.",
+					  &scru64_lease_holder, 0, NULL);
+	DefineCustomIntVariable(GUC_PREFIX ".lease_node_id_size",
+							"Bits of the node_id to lease.", NULL,
+							&scru64_lease_node_id_size,
+							DEFAULT_LEASE_NODE_ID_SIZE,
+							SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE,
+							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable(GUC_PREFIX ".lease_ttl",
+							"For how long a lease is renewed.", NULL,
+							&scru64_lease_ttl,
+							DEFAULT_LEASE_TTL, MIN_LEASE_TTL, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_S | GUC_ALLOW_IN_PARALLEL,
+							NULL, NULL, NULL);
 	MarkGUCPrefixReserved(GUC_PREFIX);
 
 	/*
@@ -226,6 +301,7 @@ define_settings(void)
 	 * A value in the start-up options of a client may not be, but has replaced
 	 * by then what the configuration says: read that again.
 	 */
-	if (unchecked_allowance && allowance_assignments == 1)
+	if ((unchecked_allowance && allowance_assignments == 1) ||
+		(unchecked_realm && *scru64_realm == '\0'))
 		ProcessConfigFile(PGC_SIGHUP);
 }

@@ -24,7 +24,15 @@ typedef struct SessionNode
 } SessionNode;
 
 extern SessionNode session_node;
+
+/* The settings, in milliseconds and seconds where they are times. */
 extern int	scru64_rollback_allowance;
+extern PGDLLEXPORT char *scru64_realm;
+extern PGDLLEXPORT char *scru64_realm_id;
+extern PGDLLEXPORT int scru64_lease_node_id_size;
+extern PGDLLEXPORT int scru64_lease_ttl;
+extern PGDLLEXPORT char *scru64_lease_within;
+extern PGDLLEXPORT char *scru64_lease_holder;
 
 /* scru64.rollback_allowance in ticks, rounded down. */
 static inline uint64

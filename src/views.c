@@ -47,7 +47,7 @@ Datum
 scru64_generators(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	NodeReport	reports[NODE_SLOTS];
+	NodeReport	reports[NODE_SLOTS + 1];
 	int			count = node_slots_report(reports);
 	uint64		durable = node_slots_durable();
 

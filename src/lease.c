@@ -1,0 +1,424 @@
+/*-------------------------------------------------------------------------
+ *
+ * lease.c
+ *		The server's lease of a node, as sessions and the lease worker see it.
+ *
+ * Upper storey.  The lease worker, of a library of its own, leases a node and
+ * publishes it here; sessions without a node spec use it, and wait here for what
+ * they need of the worker.
+ *
+ * A lease is a window in ID space: its IDs are of ticks after that of its grant, and
+ * not after that of its expiry, both by the realm's clock.  The upper end is the
+ * limit of the lease's slot, the lower end its start.  No clock of this server
+ * comes into it.
+ *
+ * What guards what:
+ *
+ *	the lease's slot, Lease.last_state
+ *						the lock of the slots, see node_slots.c.
+ *	Lease.info, worker_latch
+ *						Lease.mutex, held for a copy only.
+ *	Lease.requested		atomic; a hint.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/htup_details.h"
+#include "access/xlog.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "postmaster/bgworker.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "base36.h"
+#include "ceiling.h"
+#include "clock.h"
+#include "lease.h"
+#include "settings.h"
+#include "tick_time.h"
+
+/* How long a session waits for the worker, and between looks, in milliseconds. */
+#define MAX_WAIT			10000
+#define NAP					200
+
+/* Seconds between two requests for a worker. */
+#define REQUEST_INTERVAL	5
+
+#define WAIT_EVENT_NAME		"Scru64Lease"
+#define WORKER_LIBRARY		"scru64"
+#define WORKER_FUNCTION		"scru64_lease_main"
+#define WORKER_RESTART		5	/* seconds */
+
+PG_FUNCTION_INFO_V1(scru64_lease);
+PG_FUNCTION_INFO_V1(scru64_node_spec);
+
+extern PGDLLEXPORT void scru64_lease_main(Datum arg);
+
+void
+lease_init(Lease *lease)
+{
+	SpinLockInit(&lease->mutex);
+	pg_atomic_init_u64(&lease->requested, 0);
+	ConditionVariableInit(&lease->changed);
+}
+
+LeaseInfo
+lease_info(void)
+{
+	Lease	   *lease = node_slots_lease();
+	LeaseInfo	info;
+
+	SpinLockAcquire(&lease->mutex);
+	info = lease->info;
+	SpinLockRelease(&lease->mutex);
+	return info;
+}
+
+/*
+ * The worker's side
+ */
+
+void
+scru64_lease_set_info(const LeaseInfo *info)
+{
+	Lease	   *lease = node_slots_lease();
+
+	SpinLockAcquire(&lease->mutex);
+	lease->info = *info;
+	SpinLockRelease(&lease->mutex);
+	ConditionVariableBroadcast(&lease->changed);
+}
+
+/* Become the server's only lease worker.  False if there is one. */
+bool
+scru64_lease_claim(pid_t worker_pid)
+{
+	Lease	   *lease = node_slots_lease();
+	bool		claimed;
+
+	SpinLockAcquire(&lease->mutex);
+	claimed = lease->info.worker_pid == 0;
+	if (claimed)
+		lease->info.worker_pid = worker_pid;
+	SpinLockRelease(&lease->mutex);
+	return claimed;
+}
+
+void
+scru64_lease_attach_worker(Latch *latch)
+{
+	Lease	   *lease = node_slots_lease();
+
+	SpinLockAcquire(&lease->mutex);
+	lease->worker_latch = latch;
+	SpinLockRelease(&lease->mutex);
+}
+
+/* The ceiling that this server was started with, once it is known; in ticks. */
+uint64
+scru64_lease_load_ceiling(void)
+{
+	ceiling_load(clock_tick(), allowance_ticks());
+	return node_slots_reservation()->written;
+}
+
+bool
+scru64_lease_begin(Scru64Node node, uint64 timestamp, uint64 limit)
+{
+	return node_slots_start_lease(node, timestamp, limit);
+}
+
+void
+scru64_lease_extend(Scru64Node node, uint64 limit)
+{
+	node_slots_extend_lease(node, limit);
+}
+
+/* End the lease; its last ID, or 0 if it has none. */
+uint64
+scru64_lease_end(void)
+{
+	uint64		state = node_slots_end_lease();
+
+	return state != 0 && state != NODE_STATE_CHANGING && node_state_is_id(state) ? state : 0;
+}
+
+/*
+ * Is there a lease, or has somebody ended it, by scru64_set_ceiling() for example?
+ * Its last ID, or 0 if it has none yet.
+ */
+bool
+scru64_lease_is_held(uint64 *last_id)
+{
+	NodeKey		key;
+	uint64		state;
+
+	if (node_slots_find_leased(&key, &state) == NULL)
+		return false;
+	*last_id = node_state_is_id(state) ? state : 0;
+	return true;
+}
+
+/* Read a node spec of the realm. */
+bool
+scru64_lease_parse_spec(const char *text, NodeSpec *spec)
+{
+	return node_spec_parse(text, spec) == NODE_SPEC_OK;
+}
+
+/* An ID as text, which has BASE36_DIGITS + 1 bytes. */
+void
+scru64_lease_id_text(uint64 id, char *text)
+{
+	base36_encode(id, text);
+	text[BASE36_DIGITS] = '\0';
+}
+
+static void
+fill_worker(BackgroundWorker *worker)
+{
+	memset(worker, 0, sizeof(*worker));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker->bgw_restart_time = WORKER_RESTART;
+	strlcpy(worker->bgw_library_name, WORKER_LIBRARY, sizeof(worker->bgw_library_name));
+	strlcpy(worker->bgw_function_name, WORKER_FUNCTION, sizeof(worker->bgw_function_name));
+	strlcpy(worker->bgw_name, "scru64 lease worker", BGW_MAXLEN);
+	strlcpy(worker->bgw_type, "scru64 lease worker", BGW_MAXLEN);
+}
+
+/* While the library is preloaded: have a worker started with the server. */
+void
+register_lease_worker(void)
+{
+	BackgroundWorker worker;
+
+	if (*scru64_realm == '\0')
+		return;
+	fill_worker(&worker);
+	RegisterBackgroundWorker(&worker);
+}
+
+/* The entry of the worker, which is in a library that is linked with libpq. */
+void
+scru64_lease_main(Datum arg)
+{
+	void		(*worker_main) (Datum) = (void (*) (Datum))
+		load_external_function("$libdir/scru64_lease", "lease_worker_main", true, NULL);
+
+	worker_main(arg);
+}
+
+/*
+ * The sessions' side
+ */
+
+static uint64
+monotonic_ms(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return (uint64) INSTR_TIME_GET_MILLISEC(now);
+}
+
+/* See to it that there is a worker.  False if there is no place for one. */
+static bool
+request_worker(void)
+{
+	Lease	   *lease = node_slots_lease();
+	uint64		last = pg_atomic_read_u64(&lease->requested);
+	uint64		now = monotonic_ms() / 1000 + 1;
+	BackgroundWorker worker;
+
+	if (lease_info().worker_pid != 0 ||
+		(last != 0 && now - last < REQUEST_INTERVAL) ||
+		!pg_atomic_compare_exchange_u64(&lease->requested, &last, now))
+		return true;
+	fill_worker(&worker);
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+static void
+wake_worker(void)
+{
+	Lease	   *lease = node_slots_lease();
+	Latch	   *latch;
+
+	SpinLockAcquire(&lease->mutex);
+	latch = lease->worker_latch;
+	SpinLockRelease(&lease->mutex);
+	if (latch != NULL)
+		SetLatch(latch);
+}
+
+static void
+nap(void)
+{
+	static uint32 wait_event = 0;
+
+	if (wait_event == 0)
+		wait_event = compat_wait_event(WAIT_EVENT_NAME);
+	(void) ConditionVariableTimedSleep(&node_slots_lease()->changed, NAP, wait_event);
+}
+
+/* Is it worth to wait for the worker? */
+static bool
+worth_waiting(const LeaseInfo *info, uint64 began)
+{
+	return (info->busy || info->failures == 0) && monotonic_ms() - began < MAX_WAIT;
+}
+
+static void
+no_lease(const LeaseInfo *info, bool has_place)
+{
+	ConditionVariableCancelSleep();
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this server has no lease of a node"),
+			 !has_place ?
+			 errdetail("There is no free slot for the lease worker.") :
+			 info->last_error[0] != '\0' ?
+			 errdetail("The lease worker says: %s", info->last_error) :
+			 errdetail("The lease worker has not got one yet."),
+			 !has_place ?
+			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
+			 errhint("See the view %s and the server log. It is tried again and again.",
+					 "scru64_lease")));
+}
+
+/*
+ * The slot of the server's lease, its node and its state.  Waits for the worker,
+ * cancellably and not for long; 55000 if there is no lease then.
+ */
+NodeSlot *
+lease_find_slot(NodeKey *key, uint64 *state)
+{
+	uint64		began = monotonic_ms();
+
+	for (;;)
+	{
+		NodeSlot   *slot = node_slots_find_leased(key, state);
+		LeaseInfo	info;
+		bool		has_place;
+
+		if (slot != NULL)
+		{
+			ConditionVariableCancelSleep();
+			return slot;
+		}
+		has_place = request_worker();
+		info = lease_info();
+		if (!has_place || !worth_waiting(&info, began))
+			no_lease(&info, has_place);
+		wake_worker();
+		nap();
+	}
+}
+
+/*
+ * Wait until the window of the lease reaches a tick, or the slot is another
+ * node's; 55000 if no renewal is on its way or it takes too long.
+ */
+void
+lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick)
+{
+	uint64		began = monotonic_ms();
+
+	wake_worker();
+	nap();
+	for (;;)
+	{
+		uint64		state;
+		LeaseInfo	info = lease_info();
+
+		if (!node_slot_read(slot, key, &state) ||
+			pg_atomic_read_u64(&slot->limit) >= tick)
+		{
+			ConditionVariableCancelSleep();
+			return;
+		}
+		if (!info.busy || monotonic_ms() - began >= MAX_WAIT)
+		{
+			ConditionVariableCancelSleep();
+			lease_is_over(&info, tick);
+		}
+		nap();
+	}
+}
+
+/*
+ * Views
+ */
+
+static Datum
+text_of_spec(Scru64Node node)
+{
+	NodeSpec	spec = {.node = node};
+	char		text[NODE_SPEC_BUFLEN];
+
+	node_spec_format(&spec, text);
+	return CStringGetTextDatum(text);
+}
+
+/*
+ * scru64_node_spec() -> text
+ *
+ * The node of this session: that of the setting, else that of the server's lease;
+ * null if there is neither.
+ */
+Datum
+scru64_node_spec(PG_FUNCTION_ARGS)
+{
+	NodeKey		key;
+	uint64		state;
+
+	(void) fcinfo;
+	if (session_node.spec.node.node_id_size != 0)
+		PG_RETURN_DATUM(text_of_spec(session_node.spec.node));
+	if (node_slots_find_leased(&key, &state) == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(text_of_spec(node_of_key(key)));
+}
+
+/*
+ * scru64_lease() -> setof record: one row where scru64.realm is set, else none.
+ */
+Datum
+scru64_lease(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	LeaseInfo	info = lease_info();
+	bool		held = info.node.node_id_size != 0;
+	const char *state = held ? (info.failures > 0 ? "held, not renewed" : "held") :
+		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
+	Datum		values[11] = {
+		CStringGetTextDatum(state),
+		held ? text_of_spec(info.node) : (Datum) 0,
+		CStringGetTextDatum(info.holder),
+		TimestampTzGetDatum(info.granted_at),
+		TimestampTzGetDatum(info.expires_at),
+		TimestampTzGetDatum(info.renewed_at),
+		TimestampTzGetDatum(info.next_attempt_at),
+		Int64GetDatum(info.failures),
+		CStringGetTextDatum(info.last_error),
+		TimestampTzGetDatum(info.last_error_at),
+		Int32GetDatum((int32) info.worker_pid)
+	};
+	bool		nulls[11] = {
+		false, !held, info.holder[0] == '\0', !held, !held,
+		info.renewed_at == 0, info.next_attempt_at == 0, false,
+		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0
+	};
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (*scru64_realm != '\0')
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	return (Datum) 0;
+}

@@ -1,0 +1,775 @@
+/*-------------------------------------------------------------------------
+ *
+ * scru64_lease.c
+ *		The lease worker: leases a node from a realm, renews and releases it.
+ *
+ * A library of its own, linked with libpq, so that sessions never load that.  One
+ * background worker per server runs lease_worker_main(); it talks with the realm
+ * over one short connection a call, and publishes what it gets through lease.h.
+ *
+ * Invariants:
+ *
+ *	- What is published was answered completely, without an error and without a
+ *	  WARNING: a commit that has not reached the realm's standby warns.
+ *	- The limit of a lease is raised after the realm's commit, and never lowered.
+ *	- A lease is released only after its slot was taken from the sessions, with the
+ *	  last ID that left.  Once a release was sent, the lease is dead.
+ *	- The lease_id, which is a secret, is in this process and in a shared memory
+ *	  object of the machine, never in the data directory.
+ *	- A lease goes on only under the same postmaster.  A data directory may be a
+ *	  copy: any other start takes a new lease.
+ *
+ * Times are of three kinds: ticks and timestamps are of the realm's clock; when to
+ * try again is by the monotonic clock; what the view shows of attempts is by this
+ * server's clock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fmgr.h"
+#include "../pg_compat.h"
+
+#include "access/xact.h"
+#include "common/pg_prng.h"
+#include "libpq-fe.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "portability/instr_time.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "postmaster/postmaster.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "../lease.h"
+#include "../settings.h"
+#include "../tick_time.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT void lease_worker_main(Datum arg);
+
+#define UUID_TEXT_LEN		36
+#define ID_TEXT_LEN			13
+
+/* Milliseconds */
+#define CALL_TIMEOUT		15000	/* longer than the realm's lock_timeout */
+#define RELEASE_TIMEOUT		2500
+#define MIN_PAUSE			1000
+#define MAX_PAUSE			60000
+#define MIN_LEASE_PAUSE		10000	/* between two new leases */
+#define LOG_PAUSE			60000	/* between two messages of a standing failure */
+
+/* Seconds: what the first lease is for, and every renewal at least. */
+#define FIRST_TTL			120
+
+#define BOOT_ID_FILE		"/proc/sys/kernel/random/boot_id"
+
+/* What tells one postmaster from every other on this machine, before and after. */
+typedef struct Identity
+{
+	pid_t		postmaster;
+	TimestampTz started;
+	ino_t		pipe;			/* of the postmaster's death watch */
+	char		boot_id[UUID_TEXT_LEN + 1];
+} Identity;
+
+/* A lease, as it is kept for the same postmaster. */
+typedef struct HeldLease
+{
+	Identity	identity;
+	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: none */
+	char		realm_id[UUID_TEXT_LEN + 1];
+	Scru64Node	node;
+	uint64		start;			/* IDs are of ticks after this */
+	uint64		limit;			/* and not after this */
+	TimestampTz granted_at;
+	TimestampTz expires_at;
+} HeldLease;
+
+/* What the worker has to remember. */
+static struct
+{
+	LeaseInfo	info;
+	HeldLease	held;
+	char		request[UUID_TEXT_LEN + 1]; /* of a lease that was asked for */
+	char	   *realm;			/* the settings that the lease is by */
+	char	   *realm_id;
+	char	   *within;
+	int			node_id_size;
+	TimestampTz realm_clock;	/* as last heard */
+	int64		got_lease_at;	/* monotonic ms, as those below */
+	int64		next_attempt;
+	int64		next_lease;		/* no new lease before this */
+	int64		lease_pause;
+	int64		last_logged;
+	int64		last_woken;		/* by a session */
+	bool		warned;			/* did the realm send a WARNING? */
+}			worker;
+
+static int64
+monotonic_ms(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return (int64) INSTR_TIME_GET_MILLISEC(now);
+}
+
+/*
+ * The lease of this postmaster
+ */
+
+static bool
+read_identity(Identity *identity)
+{
+	struct stat pipe;
+	FILE	   *file = fopen(BOOT_ID_FILE, "r");
+	bool		known;
+
+	memset(identity, 0, sizeof(*identity));
+	if (file == NULL)
+		return false;
+	known = fread(identity->boot_id, 1, UUID_TEXT_LEN, file) == UUID_TEXT_LEN;
+	fclose(file);
+	identity->postmaster = PostmasterPid;
+	identity->started = PgStartTime;
+	if (fstat(postmaster_alive_fds[POSTMASTER_FD_WATCH], &pipe) != 0)
+		return false;
+	identity->pipe = pipe.st_ino;
+	return known;
+}
+
+/* The object's name; a copy of the data directory has another one. */
+static void
+object_name(char *name, size_t size)
+{
+	struct stat dir;
+
+	if (stat(DataDir, &dir) != 0)
+		memset(&dir, 0, sizeof(dir));
+	snprintf(name, size, "/scru64_lease.%u.%llx.%llx", (unsigned int) geteuid(),
+			 (unsigned long long) dir.st_dev, (unsigned long long) dir.st_ino);
+}
+
+/* Keep the lease for a worker of the same postmaster, or forget that there is one. */
+static void
+keep_lease(void)
+{
+	char		name[NAMEDATALEN * 2];
+	int			fd;
+
+	object_name(name, sizeof(name));
+	(void) shm_unlink(name);
+	if (worker.held.lease_id[0] == '\0' || !read_identity(&worker.held.identity))
+		return;
+	fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR);
+	if (fd < 0)
+		return;
+	if (write(fd, &worker.held, sizeof(worker.held)) != (ssize_t) sizeof(worker.held))
+		(void) shm_unlink(name);
+	close(fd);
+}
+
+static bool
+recall_lease(HeldLease *held)
+{
+	char		name[NAMEDATALEN * 2];
+	Identity	identity;
+	struct stat object;
+	bool		complete;
+	int			fd;
+
+	object_name(name, sizeof(name));
+	fd = shm_open(name, O_RDONLY, 0);
+	if (fd < 0)
+		return false;
+	complete = fstat(fd, &object) == 0 && object.st_uid == geteuid() &&
+		read(fd, held, sizeof(*held)) == (ssize_t) sizeof(*held);
+	close(fd);
+	return complete && read_identity(&identity) &&
+		memcmp(&identity, &held->identity, sizeof(identity)) == 0;
+}
+
+/*
+ * What is said
+ */
+
+static void
+publish(void)
+{
+	HeldLease  *held = &worker.held;
+	bool		has_lease = held->lease_id[0] != '\0';
+
+	worker.info.node = has_lease ? held->node : (Scru64Node) {0};
+	worker.info.granted_at = held->granted_at;
+	worker.info.expires_at = held->expires_at;
+	scru64_lease_set_info(&worker.info);
+}
+
+static void
+set_busy(bool busy)
+{
+	worker.info.busy = busy;
+	publish();
+	pgstat_report_activity(busy ? STATE_RUNNING : STATE_IDLE,
+						   busy ? "talking with the realm" : NULL);
+}
+
+/* Something has failed; what is palloc'd is freed with the attempt. */
+static void
+failed(const char *what)
+{
+	worker.info.failures++;
+	worker.info.last_error_at = GetCurrentTimestamp();
+	strlcpy(worker.info.last_error, what, LEASE_TEXT_LEN);
+	for (char *c = worker.info.last_error; *c != '\0'; c++)
+	{
+		if (*c == '\n' || *c == '\r')
+			*c = c[1] == '\0' ? '\0' : ' ';
+	}
+	publish();
+	if (worker.info.failures > 1 && monotonic_ms() - worker.last_logged < LOG_PAUSE)
+		return;
+	worker.last_logged = monotonic_ms();
+	ereport(LOG,
+			(errmsg("the realm has not given this server a lease: %s",
+					worker.info.last_error),
+			 errdetail("%ld attempts have failed since the last success.",
+					   (long) worker.info.failures),
+			 errhint("It is tried again and again. See the view %s.", "scru64_lease")));
+}
+
+static void
+succeeded(void)
+{
+	worker.info.failures = 0;
+	worker.info.last_error[0] = '\0';
+	worker.info.last_error_at = 0;
+	worker.info.renewed_at = GetCurrentTimestamp();
+}
+
+/*
+ * The realm
+ */
+
+static void
+receive_notice(void *arg, const PGresult *result)
+{
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+	(void) arg;
+	if (severity != NULL && strcmp(severity, "WARNING") == 0)
+		worker.warned = true;
+}
+
+/*
+ * Wait for the realm.  False if it takes too long, or something else is to be done
+ * first; a stop is, unless the worker is stopping.
+ */
+static bool
+wait_for_realm(PGconn *conn, int events, int64 deadline, bool stopping)
+{
+	int64		left = deadline - monotonic_ms();
+	int			happened;
+
+	if (left <= 0 || (ShutdownRequestPending && !stopping))
+		return false;
+	happened = WaitLatchOrSocket(MyLatch,
+								 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | events,
+								 PQsocket(conn), (long) left, PG_WAIT_EXTENSION);
+	if (happened & WL_LATCH_SET)
+		ResetLatch(MyLatch);
+	return !((ShutdownRequestPending || ConfigReloadPending) && !stopping);
+}
+
+static PGconn *
+connect_to_realm(int64 deadline, bool stopping)
+{
+	const char *keywords[] = {"dbname", "fallback_application_name", NULL};
+	const char *values[] = {worker.realm, "scru64_lease", NULL};
+	PGconn	   *conn = PQconnectStartParams(keywords, values, true);
+	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+
+	while (conn != NULL && PQstatus(conn) != CONNECTION_BAD &&
+		   status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
+	{
+		if (!wait_for_realm(conn, status == PGRES_POLLING_READING ?
+							WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE,
+							deadline, stopping))
+			break;
+		status = PQconnectPoll(conn);
+	}
+	if (conn != NULL)
+		PQsetNoticeReceiver(conn, receive_notice, NULL);
+	return conn;
+}
+
+/* Ask the realm; NULL, and *problem, if there is no good answer. */
+static PGresult *
+ask(PGconn *conn, const char *sql, int nparams, const char *const *params,
+	int64 deadline, bool stopping, char *problem)
+{
+	PGresult   *answer = NULL;
+	PGresult   *next;
+	bool		in_time = true;
+
+	if (conn == NULL || PQstatus(conn) != CONNECTION_OK)
+	{
+		const char *message = conn == NULL ? "out of memory" : PQerrorMessage(conn);
+
+		strlcpy(problem, *message != '\0' ? message :
+				"the realm does not answer", LEASE_TEXT_LEN);
+		return NULL;
+	}
+	worker.warned = false;
+	if (!PQsendQueryParams(conn, sql, nparams, NULL, params, NULL, NULL, 0))
+	{
+		strlcpy(problem, PQerrorMessage(conn), LEASE_TEXT_LEN);
+		return NULL;
+	}
+	for (;;)
+	{
+		while (in_time && PQisBusy(conn))
+			in_time = wait_for_realm(conn, WL_SOCKET_READABLE, deadline, stopping) &&
+				PQconsumeInput(conn);
+		if (!in_time)
+			break;
+		next = PQgetResult(conn);
+		if (next == NULL)
+			break;
+		PQclear(answer);
+		answer = next;
+	}
+
+	if (in_time && answer != NULL && PQresultStatus(answer) == PGRES_TUPLES_OK &&
+		PQntuples(answer) == 1 && !worker.warned)
+		return answer;
+	strlcpy(problem, !in_time ? "the realm does not answer" :
+			worker.warned ? "the realm's answer has a WARNING: it may not be replicated" :
+			answer == NULL ? PQerrorMessage(conn) :
+			PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY) != NULL ?
+			PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY) :
+			PQresultErrorMessage(answer), LEASE_TEXT_LEN);
+	PQclear(answer);
+	return NULL;
+}
+
+/* A timestamp from microseconds of Unix time, as the realm is asked for them. */
+static TimestampTz
+time_of_usecs(const char *text)
+{
+	return UNIX_EPOCH_TIMESTAMP + (int64) strtoll(text, NULL, 10);
+}
+
+#define USECS(column)	"(extract(epoch FROM " column ") * 1000000)::bigint"
+
+static bool
+check_realm(PGconn *conn, int64 deadline, char *problem)
+{
+	PGresult   *answer = ask(conn, "SELECT scru64_realm.realm_id()", 0, NULL,
+							 deadline, false, problem);
+	const char *wanted = *worker.realm_id != '\0' ? worker.realm_id :
+		worker.held.realm_id;
+	bool		right;
+
+	if (answer == NULL)
+		return false;
+	right = *wanted == '\0' || pg_strcasecmp(PQgetvalue(answer, 0, 0), wanted) == 0;
+	if (!right)
+		snprintf(problem, LEASE_TEXT_LEN, "this is realm %s, and not %s",
+				 PQgetvalue(answer, 0, 0), wanted);
+	else if (*wanted == '\0')
+		ereport(LOG,
+				(errmsg("the realm of this server is %s", PQgetvalue(answer, 0, 0)),
+				 errhint("Set \"%s\" to it, and no other realm is taken for it.",
+						 "scru64.realm_id")));
+	strlcpy(worker.held.realm_id, PQgetvalue(answer, 0, 0), UUID_TEXT_LEN + 1);
+	PQclear(answer);
+	return right;
+}
+
+static void
+ttl_text(char *text, int64 seconds)
+{
+	snprintf(text, 32, "%ld seconds", (long) Min(seconds, (int64) scru64_lease_ttl));
+}
+
+static void
+make_request(void)
+{
+	uint8		random[16];
+
+	if (worker.request[0] != '\0')
+		return;
+	if (!pg_strong_random(random, sizeof(random)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	for (int i = 0, at = 0; i < 16; i++)
+		at += snprintf(worker.request + at, sizeof(worker.request) - at, "%s%02x",
+					   i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", random[i]);
+}
+
+static bool
+take_lease(PGconn *conn, int64 deadline, char *problem)
+{
+	char		size[16];
+	char		ttl[32];
+	const char *params[] = {size, worker.info.holder, ttl,
+	*worker.within != '\0' ? worker.within : NULL, worker.request};
+	HeldLease  *held = &worker.held;
+	PGresult   *answer;
+	NodeSpec	spec;
+	bool		begun;
+
+	make_request();
+	snprintf(size, sizeof(size), "%d", worker.node_id_size);
+	ttl_text(ttl, FIRST_TTL);
+	answer = ask(conn, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
+				 USECS("expires_at") ", " USECS("realm_clock")
+				 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
+				 lengthof(params), params, deadline, false, problem);
+	if (answer == NULL)
+		return false;
+	if (!scru64_lease_parse_spec(PQgetvalue(answer, 0, 1), &spec))
+	{
+		snprintf(problem, LEASE_TEXT_LEN, "the realm's answer is no node spec");
+		PQclear(answer);
+		return false;
+	}
+
+	held->node = spec.node;
+	held->granted_at = time_of_usecs(PQgetvalue(answer, 0, 2));
+	held->expires_at = time_of_usecs(PQgetvalue(answer, 0, 3));
+	worker.realm_clock = time_of_usecs(PQgetvalue(answer, 0, 4));
+	held->start = Max(tick_of_time(held->granted_at),
+					  scru64_get_timestamp(spec.node_prev));
+	held->limit = tick_of_time(held->expires_at);
+	worker.request[0] = '\0';
+	begun = scru64_lease_begin(held->node, held->start, held->limit);
+	if (begun)
+	{
+		strlcpy(held->lease_id, PQgetvalue(answer, 0, 0), UUID_TEXT_LEN + 1);
+		worker.got_lease_at = monotonic_ms();
+		keep_lease();
+		ereport(LOG,
+				(errmsg("this server has leased node %u/%u",
+						held->node.node_id, held->node.node_id_size),
+				 errdetail("The lease is from %s to %s, by the realm's clock.",
+						   pstrdup(timestamptz_to_str(held->granted_at)),
+						   pstrdup(timestamptz_to_str(held->expires_at)))));
+	}
+	else
+		/* it stays leased, so that nobody else gets it as long as it lasts */
+		snprintf(problem, LEASE_TEXT_LEN,
+				 "node %u/%u overlaps one that is set on this server by hand",
+				 held->node.node_id, held->node.node_id_size);
+	PQclear(answer);
+	worker.next_lease = monotonic_ms() + worker.lease_pause;
+	worker.lease_pause = Min(2 * worker.lease_pause,
+							 Max(MIN_LEASE_PAUSE, (int64) scru64_lease_ttl * 1000 / 16));
+	return begun;
+}
+
+static bool
+renew_lease(PGconn *conn, int64 deadline, char *problem)
+{
+	HeldLease  *held = &worker.held;
+	char		ttl[32];
+	char		last[ID_TEXT_LEN];
+	uint64		last_id = 0;
+	const char *params[] = {held->lease_id, ttl, NULL};
+	PGresult   *answer;
+
+	ttl_text(ttl, Max(FIRST_TTL, (monotonic_ms() - worker.got_lease_at) / 1000));
+	if (scru64_lease_is_held(&last_id) && last_id != 0)
+	{
+		scru64_lease_id_text(last_id, last);
+		params[2] = last;
+	}
+	answer = ask(conn, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
+				 " FROM scru64_realm.renew($1, $2, $3)",
+				 lengthof(params), params, deadline, false, problem);
+	if (answer == NULL)
+		return false;
+	held->expires_at = time_of_usecs(PQgetvalue(answer, 0, 0));
+	held->limit = Max(held->limit, tick_of_time(held->expires_at));
+	worker.realm_clock = time_of_usecs(PQgetvalue(answer, 0, 1));
+	scru64_lease_extend(held->node, held->limit);
+	worker.lease_pause = MIN_LEASE_PAUSE;
+	keep_lease();
+	PQclear(answer);
+	return true;
+}
+
+/*
+ * Give the lease back.  First the slot: what was sent is the end of it, whatever
+ * the realm answers.
+ */
+static void
+release_lease(void)
+{
+	char		problem[LEASE_TEXT_LEN];
+	char		last[ID_TEXT_LEN];
+	uint64		last_id = scru64_lease_end();
+	const char *params[] = {worker.held.lease_id, last_id != 0 ? last : NULL};
+	int64		deadline = monotonic_ms() + RELEASE_TIMEOUT;
+	PGconn	   *conn;
+	PGresult   *answer;
+
+	if (worker.held.lease_id[0] == '\0')
+		return;
+	if (last_id != 0)
+		scru64_lease_id_text(last_id, last);
+	set_busy(true);
+	conn = connect_to_realm(deadline, true);
+	answer = ask(conn, "SELECT scru64_realm.release($1, $2)", lengthof(params),
+				 params, deadline, true, problem);
+	if (answer == NULL)
+		ereport(LOG,
+				(errmsg("the lease of node %u/%u was not given back: %s",
+						worker.held.node.node_id, worker.held.node.node_id_size,
+						problem),
+				 errdetail("It ends by itself at %s, by the realm's clock.",
+						   timestamptz_to_str(worker.held.expires_at))));
+	else
+		ereport(LOG,
+				(errmsg("the lease of node %u/%u was given back",
+						worker.held.node.node_id, worker.held.node.node_id_size)));
+	PQclear(answer);
+	PQfinish(conn);
+	worker.held.lease_id[0] = '\0';
+	keep_lease();
+	set_busy(false);
+}
+
+/*
+ * What to do, and when
+ */
+
+/*
+ * Is a new lease better than this one?  Its window is over, or lies ahead of
+ * the realm's clock, or its state is too far ahead for both clocks.
+ */
+static bool
+wants_new_lease(void)
+{
+	uint64		last_id = 0;
+	uint64		ahead;
+
+	if (worker.held.lease_id[0] == '\0' || !scru64_lease_is_held(&last_id))
+		return true;
+	if (worker.realm_clock >= worker.held.expires_at ||
+		worker.realm_clock < worker.held.granted_at)
+		return true;
+	ahead = 2 * allowance_ticks() + 1 +
+		Max(tick_of_time(Max(GetCurrentTimestamp(), UNIX_EPOCH_TIMESTAMP)),
+			tick_of_time(worker.realm_clock));
+	return scru64_get_timestamp(last_id) > ahead;
+}
+
+static int64
+jitter(int64 most)
+{
+	return (int64) (pg_prng_double(&pg_global_prng_state) * (double) most);
+}
+
+/* When to renew: after a third of what is left of the window, give or take a bit. */
+static int64
+renewal_pause(void)
+{
+	int64		left = (worker.held.expires_at - worker.realm_clock) / 1000;
+	int64		third = Max(left / 3, MIN_PAUSE);
+
+	return third - third / 10 + jitter(third / 5);
+}
+
+static int64
+retry_pause(void)
+{
+	int64		most = Min(MAX_PAUSE, (int64) scru64_lease_ttl * 1000 / 6);
+	int64		grown = MIN_PAUSE << Min(worker.info.failures, 6);
+
+	return Max(MIN_PAUSE / 2, jitter(Min(most, grown)));
+}
+
+static void
+attempt(void)
+{
+	char		problem[LEASE_TEXT_LEN] = "";
+	int64		deadline = monotonic_ms() + CALL_TIMEOUT;
+	bool		done;
+	PGconn	   *conn;
+
+	set_busy(true);
+	conn = connect_to_realm(deadline, false);
+	done = check_realm(conn, deadline, problem) &&
+		(worker.held.lease_id[0] != '\0' ?
+		 renew_lease(conn, deadline, problem) : take_lease(conn, deadline, problem));
+	PQfinish(conn);
+	if (done)
+		succeeded();
+	else if (!ShutdownRequestPending && !ConfigReloadPending)
+		failed(problem);
+	worker.next_attempt = monotonic_ms() + (done ? renewal_pause() : retry_pause());
+	worker.info.next_attempt_at = GetCurrentTimestamp() +
+		(worker.next_attempt - monotonic_ms()) * 1000;
+	set_busy(false);
+}
+
+/* The lease of this postmaster, if there is one that may go on. */
+static void
+resume_lease(void)
+{
+	HeldLease	held;
+	uint64		last_id;
+	uint64		ceiling;
+
+	StartTransactionCommand();
+	ceiling = scru64_lease_load_ceiling();
+	CommitTransactionCommand();
+	if (!recall_lease(&held))
+		return;
+	if (!scru64_lease_is_held(&last_id) &&
+		!(held.start < ceiling && ceiling <= held.limit &&
+		  scru64_lease_begin(held.node, ceiling, held.limit)))
+		return;
+	worker.held = held;
+	worker.realm_clock = held.granted_at;
+	worker.got_lease_at = monotonic_ms();
+	ereport(LOG,
+			(errmsg("the lease of node %u/%u goes on",
+					held.node.node_id, held.node.node_id_size)));
+}
+
+static void
+read_settings(void)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	char		host[LEASE_TEXT_LEN / 2] = "";
+
+	worker.realm = pstrdup(scru64_realm);
+	worker.realm_id = pstrdup(scru64_realm_id);
+	worker.within = pstrdup(scru64_lease_within);
+	worker.node_id_size = scru64_lease_node_id_size;
+	MemoryContextSwitchTo(old);
+	if (gethostname(host, sizeof(host) - 1) != 0)
+		strlcpy(host, "unknown", sizeof(host));
+	if (*scru64_lease_holder != '\0')
+		strlcpy(worker.info.holder, scru64_lease_holder, LEASE_TEXT_LEN);
+	else if (*cluster_name != '\0')
+		strlcpy(worker.info.holder, cluster_name, LEASE_TEXT_LEN);
+	else
+		snprintf(worker.info.holder, LEASE_TEXT_LEN, "%s:%d", host, PostPortNumber);
+}
+
+static bool
+settings_changed(void)
+{
+	return strcmp(worker.realm, scru64_realm) != 0 ||
+		strcmp(worker.realm_id, scru64_realm_id) != 0 ||
+		strcmp(worker.within, scru64_lease_within) != 0 ||
+		worker.node_id_size != scru64_lease_node_id_size;
+}
+
+/* A session that waits for the worker shall not wait for one that is gone. */
+static void
+leave(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	scru64_lease_attach_worker(NULL);
+	worker.info.worker_pid = 0;
+	worker.info.busy = false;
+	publish();
+}
+
+static void
+reload(void)
+{
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	if (!settings_changed())
+		return;
+	release_lease();
+	memset(&worker.held, 0, sizeof(worker.held));
+	worker.request[0] = '\0';
+	read_settings();
+	worker.info.failures = 0;
+	worker.info.last_error[0] = '\0';
+	worker.next_attempt = 0;
+	worker.next_lease = 0;
+}
+
+void
+lease_worker_main(Datum arg)
+{
+	(void) arg;
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+
+	read_settings();
+	/* two sessions may have asked for a worker at the same time */
+	if (*worker.realm == '\0' || !scru64_lease_claim(MyProcPid))
+		proc_exit(0);
+	worker.info.worker_pid = MyProcPid;
+	worker.lease_pause = MIN_LEASE_PAUSE;
+	before_shmem_exit(leave, (Datum) 0);
+	scru64_lease_attach_worker(MyLatch);
+	resume_lease();
+	publish();
+
+	while (!ShutdownRequestPending && *worker.realm != '\0')
+	{
+		int64		now;
+
+		if (ConfigReloadPending)
+		{
+			reload();
+			continue;
+		}
+		now = monotonic_ms();
+		if (now >= worker.next_attempt)
+		{
+			/* what is over, or has been ended, is given back first */
+			if (worker.held.lease_id[0] != '\0' && now >= worker.next_lease &&
+				wants_new_lease() && worker.info.renewed_at != 0)
+				release_lease();
+			if (worker.held.lease_id[0] != '\0' || now >= worker.next_lease)
+				attempt();
+			else
+				worker.next_attempt = worker.next_lease;
+			continue;
+		}
+		if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					  (long) (worker.next_attempt - now), PG_WAIT_EXTENSION) & WL_LATCH_SET)
+		{
+			uint64		last_id;
+
+			ResetLatch(MyLatch);
+			/* a session has come to the end of the window, or there is none */
+			if (worker.info.failures == 0 && !ConfigReloadPending &&
+				(!scru64_lease_is_held(&last_id) ||
+				 now - worker.last_woken >= MIN_PAUSE))
+			{
+				worker.last_woken = now;
+				worker.next_attempt = 0;
+			}
+		}
+	}
+	release_lease();
+	proc_exit(0);
+}
