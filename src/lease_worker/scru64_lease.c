@@ -582,17 +582,23 @@ release_lease(void)
  */
 
 /*
- * Is a new lease better than this one?  Its window is over, or lies ahead of
- * the realm's clock, or its state is too far ahead for both clocks.
+ * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
+ * for example; or a new one can be had, and is better: the window of this one is
+ * over or lies ahead of the realm's clock, or its state is too far ahead for both
+ * clocks.
  */
 static bool
-wants_new_lease(void)
+wants_release(void)
 {
 	uint64		last_id = 0;
 	uint64		ahead;
 
-	if (worker.held.lease_id[0] == '\0' || !scru64_lease_is_held(&last_id))
+	if (worker.held.lease_id[0] == '\0')
+		return false;
+	if (!scru64_lease_is_held(&last_id))
 		return true;
+	if (monotonic_ms() < worker.next_lease)
+		return false;
 	if (worker.realm_clock >= worker.held.expires_at ||
 		worker.realm_clock < worker.held.granted_at)
 		return true;
@@ -770,13 +776,12 @@ lease_worker_main(Datum arg)
 			reload();
 			continue;
 		}
+		/* what somebody has ended, or is better replaced, is given back first */
+		if (wants_release())
+			release_lease();
 		now = monotonic_ms();
 		if (now >= worker.next_attempt)
 		{
-			/* what is over, or has been ended, is given back first */
-			if (worker.held.lease_id[0] != '\0' && now >= worker.next_lease &&
-				wants_new_lease() && worker.info.renewed_at != 0)
-				release_lease();
 			if (worker.held.lease_id[0] != '\0' || now >= worker.next_lease)
 				attempt();
 			else
@@ -789,6 +794,7 @@ lease_worker_main(Datum arg)
 			uint64		last_id;
 
 			ResetLatch(MyLatch);
+			now = monotonic_ms();
 			/* a session has come to the end of the window, or there is none */
 			if (worker.info.failures == 0 && !ConfigReloadPending &&
 				(!scru64_lease_is_held(&last_id) ||
