@@ -61,17 +61,51 @@ wait_for_realm(PGconn *conn, int events, int64 deadline, bool stopping)
 	return !((ShutdownRequestPending || ConfigReloadPending) && !stopping);
 }
 
-/*
- * Connect.  Whatever comes of it, realm_ask() says it; the caller calls PQfinish().
- *
- *	deadline	by monotonic_ms()
- *	stopping	go on also if the worker is to stop
- */
-PGconn *
-realm_connect(const char *conninfo, int64 deadline, bool stopping)
+/* Items of a list with commas; an empty one has none. */
+static int
+count_items(const char *list)
 {
-	const char *keywords[] = {"dbname", "fallback_application_name", NULL};
-	const char *values[] = {conninfo, "scru64_lease", NULL};
+	int			count = list != NULL && *list != '\0' ? 1 : 0;
+
+	for (; count > 0 && (list = strchr(list, ',')) != NULL; list++)
+		count++;
+	return count;
+}
+
+/* The i-th item of a list, palloc'd; the only one for any i; or NULL. */
+static char *
+item(const char *list, int i)
+{
+	int			count = count_items(list);
+
+	if (count == 0 || (count > 1 && i >= count))
+		return NULL;
+	for (; count > 1 && i > 0; i--)
+		list = strchr(list, ',') + 1;
+	return pnstrdup(list, strcspn(list, ","));
+}
+
+/* What a connection string says of a keyword, or what the environment does. */
+static const char *
+option(const PQconninfoOption *options, const char *keyword)
+{
+	for (; options != NULL && options->keyword != NULL; options++)
+	{
+		if (strcmp(options->keyword, keyword) == 0)
+			return options->val;
+	}
+	return NULL;
+}
+
+static PGconn *
+connect_to_host(const char *conninfo, const PQconninfoOption *options, int i,
+				int64 deadline, bool stopping)
+{
+	const char *keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name", NULL};
+	const char *values[] = {
+		conninfo, item(option(options, "host"), i), item(option(options, "hostaddr"), i),
+		item(option(options, "port"), i), "scru64_lease", NULL
+	};
 	PGconn	   *conn = PQconnectStartParams(keywords, values, true);
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
@@ -84,6 +118,44 @@ realm_connect(const char *conninfo, int64 deadline, bool stopping)
 			break;
 		status = PQconnectPoll(conn);
 	}
+	return conn;
+}
+
+/*
+ * Connect.  Whatever comes of it, realm_ask() says it; the caller calls PQfinish().
+ *
+ *	deadline	by monotonic_ms()
+ *	stopping	go on also if the worker is to stop
+ *
+ * libpq tries one host after the other, but has no limit for each when it must not
+ * block.  So a host that is silent would keep the others from being tried: have
+ * them one by one, each with its share of the time, and first the last good one.
+ */
+PGconn *
+realm_connect(const char *conninfo, int64 deadline, bool stopping)
+{
+	static int	good = 0;
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	int			hosts = Max(1, Max(count_items(option(options, "host")),
+								   count_items(option(options, "hostaddr"))));
+	PGconn	   *conn = NULL;
+
+	for (int i = 0; i < hosts; i++)
+	{
+		int			host = (good + i) % hosts;
+		int64		share = (deadline - monotonic_ms()) / (hosts - i);
+
+		PQfinish(conn);
+		conn = connect_to_host(conninfo, options, host, monotonic_ms() + share, stopping);
+		if (conn != NULL && PQstatus(conn) == CONNECTION_OK)
+		{
+			good = host;
+			break;
+		}
+		if ((ShutdownRequestPending || ConfigReloadPending) && !stopping)
+			break;
+	}
+	PQconninfoFree(options);
 	return conn;
 }
 
