@@ -51,7 +51,7 @@ include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 
-src/lease_worker/scru64_lease.o: CPPFLAGS += -I$(libpq_srcdir)
+src/lease_worker/scru64_lease.o src/lease_worker/scru64_lease.bc: CPPFLAGS += -I$(libpq_srcdir)
 src/lease_worker/scru64_lease.o src/lease_worker/scru64_lease.bc: $(wildcard src/*.h)
 src/lease_worker/scru64_lease.so: LDFLAGS_SL += $(libpq)
 

@@ -69,8 +69,12 @@ clock_text(void)
 static char *
 state_text(Scru64Node node, uint64 state)
 {
-	char	   *time = time_text(node_state_tick(state));
+	char	   *time;
 
+	if (state == NODE_STATE_CHANGING)
+		return psprintf("Node %s was leased to this server since it was started.",
+						node_text(node));
+	time = time_text(node_state_tick(state));
 	if (node_state_is_id(state))
 		return psprintf("The last ID of node %s, %s, is of %s.",
 						node_text(node), id_text(state), time);

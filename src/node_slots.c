@@ -397,7 +397,8 @@ overlaps_leased(Scru64Node node, NodeReport *obstacle)
 		if (key == 0 || (key != node_key(node) &&
 						 !nodes_overlap(node, node_of_key(key))))
 			continue;
-		report_slot(&node_slots->leased, key, obstacle);
+		obstacle->node = node_of_key(key);
+		obstacle->state = NODE_STATE_CHANGING;
 		return true;
 	}
 	return false;

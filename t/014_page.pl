@@ -58,6 +58,8 @@ sub goes_on_ok
 	my ($name) = @_;
 	my ($out, $err) = generate();
 
+	# what core says where the page's checksum, if there are any, is not right
+	$err =~ s/^\S*\s*WARNING:  XX001: invalid page in block 0 of relation \S+; zeroing out page\n(LOCATION:.*\n?)?//m;
 	is($err, '', "$name: it goes on");
 	is(record_problems(\%received), '', "$name: above all before");
 	return;

@@ -73,6 +73,9 @@ extern PGDLLEXPORT void lease_worker_main(Datum arg);
 /* Seconds: what the first lease is for, and every renewal at least. */
 #define FIRST_TTL			120
 
+/* What the realm says of a lease that has expired or was released. */
+#define OVER_SQLSTATE		"55000"
+
 #define BOOT_ID_FILE		"/proc/sys/kernel/random/boot_id"
 
 /* What tells one postmaster from every other on this machine, before and after. */
@@ -115,6 +118,8 @@ static struct
 	int64		last_logged;
 	int64		last_woken;		/* by a session */
 	bool		warned;			/* did the realm send a WARNING? */
+	bool		refused;		/* has it answered with an error? */
+	bool		gone;			/* of the kind of a lease that is over? */
 }			worker;
 
 static int64
@@ -332,7 +337,7 @@ ask(PGconn *conn, const char *sql, int nparams, const char *const *params,
 				"the realm does not answer", LEASE_TEXT_LEN);
 		return NULL;
 	}
-	worker.warned = false;
+	worker.warned = worker.refused = worker.gone = false;
 	if (!PQsendQueryParams(conn, sql, nparams, NULL, params, NULL, NULL, 0))
 	{
 		strlcpy(problem, PQerrorMessage(conn), LEASE_TEXT_LEN);
@@ -355,6 +360,10 @@ ask(PGconn *conn, const char *sql, int nparams, const char *const *params,
 	if (in_time && answer != NULL && PQresultStatus(answer) == PGRES_TUPLES_OK &&
 		PQntuples(answer) == 1 && !worker.warned)
 		return answer;
+	worker.refused = in_time && answer != NULL &&
+		PQresultErrorField(answer, PG_DIAG_SQLSTATE) != NULL;
+	worker.gone = worker.refused &&
+		strcmp(PQresultErrorField(answer, PG_DIAG_SQLSTATE), OVER_SQLSTATE) == 0;
 	strlcpy(problem, !in_time ? "the realm does not answer" :
 			worker.warned ? "the realm's answer has a WARNING: it may not be replicated" :
 			answer == NULL ? PQerrorMessage(conn) :
@@ -441,7 +450,12 @@ take_lease(PGconn *conn, int64 deadline, char *problem)
 				 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
 				 lengthof(params), params, deadline, false, problem);
 	if (answer == NULL)
+	{
+		/* what was refused was not leased; whatever else happened may have been */
+		if (worker.refused)
+			worker.request[0] = '\0';
 		return false;
+	}
 	if (!scru64_lease_parse_spec(PQgetvalue(answer, 0, 1), &spec))
 	{
 		snprintf(problem, LEASE_TEXT_LEN, "the realm's answer is no node spec");
@@ -502,7 +516,16 @@ renew_lease(PGconn *conn, int64 deadline, char *problem)
 				 " FROM scru64_realm.renew($1, $2, $3)",
 				 lengthof(params), params, deadline, false, problem);
 	if (answer == NULL)
+	{
+		/* the realm has ended it, so that somebody else may have the node */
+		if (worker.gone)
+		{
+			(void) scru64_lease_end();
+			held->lease_id[0] = '\0';
+			keep_lease();
+		}
 		return false;
+	}
 	held->expires_at = time_of_usecs(PQgetvalue(answer, 0, 0));
 	held->limit = Max(held->limit, tick_of_time(held->expires_at));
 	worker.realm_clock = time_of_usecs(PQgetvalue(answer, 0, 1));
@@ -715,6 +738,8 @@ reload(void)
 void
 lease_worker_main(Datum arg)
 {
+	MemoryContext loop_context;
+
 	(void) arg;
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -732,10 +757,14 @@ lease_worker_main(Datum arg)
 	resume_lease();
 	publish();
 
+	loop_context = AllocSetContextCreate(TopMemoryContext, "scru64 lease",
+										 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(loop_context);
 	while (!ShutdownRequestPending && *worker.realm != '\0')
 	{
 		int64		now;
 
+		MemoryContextReset(loop_context);
 		if (ConfigReloadPending)
 		{
 			reload();
@@ -763,7 +792,7 @@ lease_worker_main(Datum arg)
 			/* a session has come to the end of the window, or there is none */
 			if (worker.info.failures == 0 && !ConfigReloadPending &&
 				(!scru64_lease_is_held(&last_id) ||
-				 now - worker.last_woken >= MIN_PAUSE))
+				 now - worker.last_woken >= MIN_LEASE_PAUSE))
 			{
 				worker.last_woken = now;
 				worker.next_attempt = 0;
