@@ -82,7 +82,7 @@ like(lease_sql($b, 'state', 'other'), qr/permission denied/, 'others do not');
 	($rc, $out, $message) = $b->psql('postgres', "SELECT scru64_generate() IS NULL; SELECT setting FROM pg_settings WHERE name = 'scru64.realm'", extra_params => [ '-U', 'other' ]);
 	is($out, 'f', 'nor in pg_settings');
 	($rc, $out) = $b->psql('postgres', "SELECT backend_type, state, datname, usename, query = ANY ('{\"\",talking with the realm}') FROM pg_stat_activity WHERE backend_type LIKE '%lease%'");
-	is($out, 'scru64 lease worker|idle|||t', 'pg_stat_activity shows the worker');
+	is($out, 'scru64 lease worker|idle||postgres|t', 'pg_stat_activity shows the worker');
 }
 foreach my $server ($a, $b)
 {

@@ -27,7 +27,7 @@ diag("SCRU64_SEED=" . int($seed)) if !$ENV{SCRU64_SEED};
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm', clock => '+0');
 # few nodes, so that they are given again as soon as they may be
-$realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s')");
+$realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
 sub random_clock
 {
