@@ -44,16 +44,19 @@ ifeq ($(shell perl -MIPC::Run -e 'print 1' 2>/dev/null),1)
 TAP_TESTS = 1
 endif
 
-EXTRA_CLEAN = tmp_check scru64-*.zip
+EXTRA_CLEAN = tmp_check scru64-*.zip $(LEASE_OBJS)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 
-src/lease_worker/scru64_lease.o src/lease_worker/scru64_lease.bc: CPPFLAGS += -I$(libpq_srcdir)
-src/lease_worker/scru64_lease.o src/lease_worker/scru64_lease.bc: $(wildcard src/*.h)
-src/lease_worker/scru64_lease.so: LDFLAGS_SL += $(libpq)
+LEASE_OBJS = $(addprefix src/lease_worker/, kept_lease.o realm.o scru64_lease.o)
+$(LEASE_OBJS) src/lease_worker/scru64_lease.bc: CPPFLAGS += -I$(libpq_srcdir)
+$(LEASE_OBJS) src/lease_worker/scru64_lease.bc: $(wildcard src/*.h src/lease_worker/*.h) scru64.control
+src/lease_worker/kept_lease.o src/lease_worker/realm.o: CFLAGS += $(CFLAGS_SL) -fvisibility=hidden
+src/lease_worker/scru64_lease.so: $(LEASE_OBJS)
+	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_SL) -shared -o $@ $(libpq)
 
 # Every module's symbols share one name space in a server: show others only
 # names that say scru64.

@@ -27,9 +27,6 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fmgr.h"
@@ -37,10 +34,8 @@
 
 #include "access/xact.h"
 #include "common/pg_prng.h"
-#include "libpq-fe.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "postmaster/postmaster.h"
@@ -54,12 +49,13 @@
 #include "../lease.h"
 #include "../settings.h"
 #include "../tick_time.h"
+#include "kept_lease.h"
+#include "realm.h"
 
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void lease_worker_main(Datum arg);
 
-#define UUID_TEXT_LEN		36
 #define ID_TEXT_LEN			13
 
 /* Milliseconds */
@@ -72,33 +68,6 @@ extern PGDLLEXPORT void lease_worker_main(Datum arg);
 
 /* Seconds: what the first lease is for, and every renewal at least. */
 #define FIRST_TTL			120
-
-/* What the realm says of a lease that has expired or was released. */
-#define OVER_SQLSTATE		"55000"
-
-#define BOOT_ID_FILE		"/proc/sys/kernel/random/boot_id"
-
-/* What tells one postmaster from every other on this machine, before and after. */
-typedef struct Identity
-{
-	pid_t		postmaster;
-	TimestampTz started;
-	ino_t		pipe;			/* of the postmaster's death watch */
-	char		boot_id[UUID_TEXT_LEN + 1];
-} Identity;
-
-/* A lease, as it is kept for the same postmaster. */
-typedef struct HeldLease
-{
-	Identity	identity;
-	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: none */
-	char		realm_id[UUID_TEXT_LEN + 1];
-	Scru64Node	node;
-	uint64		start;			/* IDs are of ticks after this */
-	uint64		limit;			/* and not after this */
-	TimestampTz granted_at;
-	TimestampTz expires_at;
-} HeldLease;
 
 /* What the worker has to remember. */
 static struct
@@ -117,94 +86,7 @@ static struct
 	int64		lease_pause;
 	int64		last_logged;
 	int64		last_woken;		/* by a session */
-	bool		warned;			/* did the realm send a WARNING? */
-	bool		refused;		/* has it answered with an error? */
-	bool		gone;			/* of the kind of a lease that is over? */
 }			worker;
-
-static int64
-monotonic_ms(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return (int64) INSTR_TIME_GET_MILLISEC(now);
-}
-
-/*
- * The lease of this postmaster
- */
-
-static bool
-read_identity(Identity *identity)
-{
-	struct stat pipe;
-	FILE	   *file = fopen(BOOT_ID_FILE, "r");
-	bool		known;
-
-	memset(identity, 0, sizeof(*identity));
-	if (file == NULL)
-		return false;
-	known = fread(identity->boot_id, 1, UUID_TEXT_LEN, file) == UUID_TEXT_LEN;
-	fclose(file);
-	identity->postmaster = PostmasterPid;
-	identity->started = PgStartTime;
-	if (fstat(postmaster_alive_fds[POSTMASTER_FD_WATCH], &pipe) != 0)
-		return false;
-	identity->pipe = pipe.st_ino;
-	return known;
-}
-
-/* The object's name; a copy of the data directory has another one. */
-static void
-object_name(char *name, size_t size)
-{
-	struct stat dir;
-
-	if (stat(DataDir, &dir) != 0)
-		memset(&dir, 0, sizeof(dir));
-	snprintf(name, size, "/scru64_lease.%u.%llx.%llx", (unsigned int) geteuid(),
-			 (unsigned long long) dir.st_dev, (unsigned long long) dir.st_ino);
-}
-
-/* Keep the lease for a worker of the same postmaster, or forget that there is one. */
-static void
-keep_lease(void)
-{
-	char		name[NAMEDATALEN * 2];
-	int			fd;
-
-	object_name(name, sizeof(name));
-	(void) shm_unlink(name);
-	if (worker.held.lease_id[0] == '\0' || !read_identity(&worker.held.identity))
-		return;
-	fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR);
-	if (fd < 0)
-		return;
-	if (write(fd, &worker.held, sizeof(worker.held)) != (ssize_t) sizeof(worker.held))
-		(void) shm_unlink(name);
-	close(fd);
-}
-
-static bool
-recall_lease(HeldLease *held)
-{
-	char		name[NAMEDATALEN * 2];
-	Identity	identity;
-	struct stat object;
-	bool		complete;
-	int			fd;
-
-	object_name(name, sizeof(name));
-	fd = shm_open(name, O_RDONLY, 0);
-	if (fd < 0)
-		return false;
-	complete = fstat(fd, &object) == 0 && object.st_uid == geteuid() &&
-		read(fd, held, sizeof(*held)) == (ssize_t) sizeof(*held);
-	close(fd);
-	return complete && read_identity(&identity) &&
-		memcmp(&identity, &held->identity, sizeof(identity)) == 0;
-}
 
 /*
  * What is said
@@ -265,114 +147,8 @@ succeeded(void)
 }
 
 /*
- * The realm
+ * Leases
  */
-
-static void
-receive_notice(void *arg, const PGresult *result)
-{
-	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-
-	(void) arg;
-	if (severity != NULL && strcmp(severity, "WARNING") == 0)
-		worker.warned = true;
-}
-
-/*
- * Wait for the realm.  False if it takes too long, or something else is to be done
- * first; a stop is, unless the worker is stopping.
- */
-static bool
-wait_for_realm(PGconn *conn, int events, int64 deadline, bool stopping)
-{
-	int64		left = deadline - monotonic_ms();
-	int			happened;
-
-	if (left <= 0 || (ShutdownRequestPending && !stopping))
-		return false;
-	happened = WaitLatchOrSocket(MyLatch,
-								 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | events,
-								 PQsocket(conn), (long) left, PG_WAIT_EXTENSION);
-	if (happened & WL_LATCH_SET)
-		ResetLatch(MyLatch);
-	return !((ShutdownRequestPending || ConfigReloadPending) && !stopping);
-}
-
-static PGconn *
-connect_to_realm(int64 deadline, bool stopping)
-{
-	const char *keywords[] = {"dbname", "fallback_application_name", NULL};
-	const char *values[] = {worker.realm, "scru64_lease", NULL};
-	PGconn	   *conn = PQconnectStartParams(keywords, values, true);
-	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
-
-	while (conn != NULL && PQstatus(conn) != CONNECTION_BAD &&
-		   status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
-	{
-		if (!wait_for_realm(conn, status == PGRES_POLLING_READING ?
-							WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE,
-							deadline, stopping))
-			break;
-		status = PQconnectPoll(conn);
-	}
-	if (conn != NULL)
-		PQsetNoticeReceiver(conn, receive_notice, NULL);
-	return conn;
-}
-
-/* Ask the realm; NULL, and *problem, if there is no good answer. */
-static PGresult *
-ask(PGconn *conn, const char *sql, int nparams, const char *const *params,
-	int64 deadline, bool stopping, char *problem)
-{
-	PGresult   *answer = NULL;
-	PGresult   *next;
-	bool		in_time = true;
-
-	if (conn == NULL || PQstatus(conn) != CONNECTION_OK)
-	{
-		const char *message = conn == NULL ? "out of memory" : PQerrorMessage(conn);
-
-		strlcpy(problem, *message != '\0' ? message :
-				"the realm does not answer", LEASE_TEXT_LEN);
-		return NULL;
-	}
-	worker.warned = worker.refused = worker.gone = false;
-	if (!PQsendQueryParams(conn, sql, nparams, NULL, params, NULL, NULL, 0))
-	{
-		strlcpy(problem, PQerrorMessage(conn), LEASE_TEXT_LEN);
-		return NULL;
-	}
-	for (;;)
-	{
-		while (in_time && PQisBusy(conn))
-			in_time = wait_for_realm(conn, WL_SOCKET_READABLE, deadline, stopping) &&
-				PQconsumeInput(conn);
-		if (!in_time)
-			break;
-		next = PQgetResult(conn);
-		if (next == NULL)
-			break;
-		PQclear(answer);
-		answer = next;
-	}
-
-	if (in_time && answer != NULL && PQresultStatus(answer) == PGRES_TUPLES_OK &&
-		PQntuples(answer) == 1 && !worker.warned)
-		return answer;
-	worker.refused = in_time && answer != NULL &&
-		PQresultErrorField(answer, PG_DIAG_SQLSTATE) != NULL;
-	worker.gone = worker.refused &&
-		strcmp(PQresultErrorField(answer, PG_DIAG_SQLSTATE), OVER_SQLSTATE) == 0;
-	strlcpy(problem, !in_time ? "the realm does not answer" :
-			worker.warned ? "the realm's answer has a WARNING: it may not be replicated" :
-			answer == NULL ? PQerrorMessage(conn) :
-			PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY) != NULL ?
-			PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY) :
-			PQresultErrorMessage(answer), LEASE_TEXT_LEN);
-	PQclear(answer);
-	return NULL;
-}
 
 /* A timestamp from microseconds of Unix time, as the realm is asked for them. */
 static TimestampTz
@@ -384,27 +160,31 @@ time_of_usecs(const char *text)
 #define USECS(column)	"(extract(epoch FROM " column ") * 1000000)::bigint"
 
 static bool
-check_realm(PGconn *conn, int64 deadline, char *problem)
+check_realm(PGconn *conn, int64 deadline, RealmAnswer *answer)
 {
-	PGresult   *answer = ask(conn, "SELECT scru64_realm.realm_id()", 0, NULL,
-							 deadline, false, problem);
 	const char *wanted = *worker.realm_id != '\0' ? worker.realm_id :
 		worker.held.realm_id;
+	char	   *realm_id;
 	bool		right;
 
-	if (answer == NULL)
+	if (!realm_ask(conn, "SELECT scru64_realm.realm_id()", 0, NULL, deadline,
+				   false, answer))
 		return false;
-	right = *wanted == '\0' || pg_strcasecmp(PQgetvalue(answer, 0, 0), wanted) == 0;
+	realm_id = PQgetvalue(answer->result, 0, 0);
+	right = *wanted == '\0' || pg_strcasecmp(realm_id, wanted) == 0;
 	if (!right)
-		snprintf(problem, LEASE_TEXT_LEN, "this is realm %s, and not %s",
-				 PQgetvalue(answer, 0, 0), wanted);
-	else if (*wanted == '\0')
-		ereport(LOG,
-				(errmsg("the realm of this server is %s", PQgetvalue(answer, 0, 0)),
-				 errhint("Set \"%s\" to it, and no other realm is taken for it.",
-						 "scru64.realm_id")));
-	strlcpy(worker.held.realm_id, PQgetvalue(answer, 0, 0), UUID_TEXT_LEN + 1);
-	PQclear(answer);
+		snprintf(answer->problem, LEASE_TEXT_LEN, "this is realm %s, and not %s",
+				 realm_id, wanted);
+	else
+	{
+		if (*wanted == '\0')
+			ereport(LOG,
+					(errmsg("the realm of this server is %s", realm_id),
+					 errhint("Set \"%s\" to it, and no other realm is taken for it.",
+							 "scru64.realm_id")));
+		strlcpy(worker.held.realm_id, realm_id, UUID_TEXT_LEN + 1);
+	}
+	PQclear(answer->result);
 	return right;
 }
 
@@ -431,42 +211,40 @@ make_request(void)
 }
 
 static bool
-take_lease(PGconn *conn, int64 deadline, char *problem)
+take_lease(PGconn *conn, int64 deadline, RealmAnswer *answer)
 {
 	char		size[16];
 	char		ttl[32];
 	const char *params[] = {size, worker.info.holder, ttl,
 	*worker.within != '\0' ? worker.within : NULL, worker.request};
 	HeldLease  *held = &worker.held;
-	PGresult   *answer;
 	NodeSpec	spec;
 	bool		begun;
 
 	make_request();
 	snprintf(size, sizeof(size), "%d", worker.node_id_size);
 	ttl_text(ttl, FIRST_TTL);
-	answer = ask(conn, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
-				 USECS("expires_at") ", " USECS("realm_clock")
-				 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
-				 lengthof(params), params, deadline, false, problem);
-	if (answer == NULL)
+	if (!realm_ask(conn, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
+				   USECS("expires_at") ", " USECS("realm_clock")
+				   " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
+				   lengthof(params), params, deadline, false, answer))
 	{
 		/* what was refused was not leased; whatever else happened may have been */
-		if (worker.refused)
+		if (answer->refused)
 			worker.request[0] = '\0';
 		return false;
 	}
-	if (!scru64_lease_parse_spec(PQgetvalue(answer, 0, 1), &spec))
+	if (!scru64_lease_parse_spec(PQgetvalue(answer->result, 0, 1), &spec))
 	{
-		snprintf(problem, LEASE_TEXT_LEN, "the realm's answer is no node spec");
-		PQclear(answer);
+		snprintf(answer->problem, LEASE_TEXT_LEN, "the realm's answer is no node spec");
+		PQclear(answer->result);
 		return false;
 	}
 
 	held->node = spec.node;
-	held->granted_at = time_of_usecs(PQgetvalue(answer, 0, 2));
-	held->expires_at = time_of_usecs(PQgetvalue(answer, 0, 3));
-	worker.realm_clock = time_of_usecs(PQgetvalue(answer, 0, 4));
+	held->granted_at = time_of_usecs(PQgetvalue(answer->result, 0, 2));
+	held->expires_at = time_of_usecs(PQgetvalue(answer->result, 0, 3));
+	worker.realm_clock = time_of_usecs(PQgetvalue(answer->result, 0, 4));
 	held->start = Max(tick_of_time(held->granted_at),
 					  scru64_get_timestamp(spec.node_prev));
 	held->limit = tick_of_time(held->expires_at);
@@ -474,9 +252,9 @@ take_lease(PGconn *conn, int64 deadline, char *problem)
 	begun = scru64_lease_begin(held->node, held->start, held->limit);
 	if (begun)
 	{
-		strlcpy(held->lease_id, PQgetvalue(answer, 0, 0), UUID_TEXT_LEN + 1);
+		strlcpy(held->lease_id, PQgetvalue(answer->result, 0, 0), UUID_TEXT_LEN + 1);
 		worker.got_lease_at = monotonic_ms();
-		keep_lease();
+		keep_lease(&worker.held);
 		ereport(LOG,
 				(errmsg("this server has leased node %u/%u",
 						held->node.node_id, held->node.node_id_size),
@@ -486,10 +264,10 @@ take_lease(PGconn *conn, int64 deadline, char *problem)
 	}
 	else
 		/* it stays leased, so that nobody else gets it as long as it lasts */
-		snprintf(problem, LEASE_TEXT_LEN,
+		snprintf(answer->problem, LEASE_TEXT_LEN,
 				 "node %u/%u overlaps one that is set on this server by hand",
 				 held->node.node_id, held->node.node_id_size);
-	PQclear(answer);
+	PQclear(answer->result);
 	worker.next_lease = monotonic_ms() + worker.lease_pause;
 	worker.lease_pause = Min(2 * worker.lease_pause,
 							 Max(MIN_LEASE_PAUSE, (int64) scru64_lease_ttl * 1000 / 16));
@@ -497,14 +275,13 @@ take_lease(PGconn *conn, int64 deadline, char *problem)
 }
 
 static bool
-renew_lease(PGconn *conn, int64 deadline, char *problem)
+renew_lease(PGconn *conn, int64 deadline, RealmAnswer *answer)
 {
 	HeldLease  *held = &worker.held;
 	char		ttl[32];
 	char		last[ID_TEXT_LEN];
 	uint64		last_id = 0;
 	const char *params[] = {held->lease_id, ttl, NULL};
-	PGresult   *answer;
 
 	ttl_text(ttl, Max(FIRST_TTL, (monotonic_ms() - worker.got_lease_at) / 1000));
 	if (scru64_lease_is_held(&last_id) && last_id != 0)
@@ -512,27 +289,26 @@ renew_lease(PGconn *conn, int64 deadline, char *problem)
 		scru64_lease_id_text(last_id, last);
 		params[2] = last;
 	}
-	answer = ask(conn, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
-				 " FROM scru64_realm.renew($1, $2, $3)",
-				 lengthof(params), params, deadline, false, problem);
-	if (answer == NULL)
+	if (!realm_ask(conn, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
+				   " FROM scru64_realm.renew($1, $2, $3)",
+				   lengthof(params), params, deadline, false, answer))
 	{
 		/* the realm has ended it, so that somebody else may have the node */
-		if (worker.gone)
+		if (answer->over)
 		{
 			(void) scru64_lease_end();
 			held->lease_id[0] = '\0';
-			keep_lease();
+			keep_lease(&worker.held);
 		}
 		return false;
 	}
-	held->expires_at = time_of_usecs(PQgetvalue(answer, 0, 0));
+	held->expires_at = time_of_usecs(PQgetvalue(answer->result, 0, 0));
 	held->limit = Max(held->limit, tick_of_time(held->expires_at));
-	worker.realm_clock = time_of_usecs(PQgetvalue(answer, 0, 1));
+	worker.realm_clock = time_of_usecs(PQgetvalue(answer->result, 0, 1));
 	scru64_lease_extend(held->node, held->limit);
 	worker.lease_pause = MIN_LEASE_PAUSE;
-	keep_lease();
-	PQclear(answer);
+	keep_lease(&worker.held);
+	PQclear(answer->result);
 	return true;
 }
 
@@ -543,37 +319,35 @@ renew_lease(PGconn *conn, int64 deadline, char *problem)
 static void
 release_lease(void)
 {
-	char		problem[LEASE_TEXT_LEN];
+	RealmAnswer answer;
 	char		last[ID_TEXT_LEN];
 	uint64		last_id = scru64_lease_end();
 	const char *params[] = {worker.held.lease_id, last_id != 0 ? last : NULL};
 	int64		deadline = monotonic_ms() + RELEASE_TIMEOUT;
 	PGconn	   *conn;
-	PGresult   *answer;
 
 	if (worker.held.lease_id[0] == '\0')
 		return;
 	if (last_id != 0)
 		scru64_lease_id_text(last_id, last);
 	set_busy(true);
-	conn = connect_to_realm(deadline, true);
-	answer = ask(conn, "SELECT scru64_realm.release($1, $2)", lengthof(params),
-				 params, deadline, true, problem);
-	if (answer == NULL)
+	conn = realm_connect(worker.realm, deadline, true);
+	if (!realm_ask(conn, "SELECT scru64_realm.release($1, $2)", lengthof(params),
+				   params, deadline, true, &answer))
 		ereport(LOG,
 				(errmsg("the lease of node %u/%u was not given back: %s",
 						worker.held.node.node_id, worker.held.node.node_id_size,
-						problem),
+						answer.problem),
 				 errdetail("It ends by itself at %s, by the realm's clock.",
 						   timestamptz_to_str(worker.held.expires_at))));
 	else
 		ereport(LOG,
 				(errmsg("the lease of node %u/%u was given back",
 						worker.held.node.node_id, worker.held.node.node_id_size)));
-	PQclear(answer);
+	PQclear(answer.result);
 	PQfinish(conn);
 	worker.held.lease_id[0] = '\0';
-	keep_lease();
+	keep_lease(&worker.held);
 	set_busy(false);
 }
 
@@ -582,17 +356,23 @@ release_lease(void)
  */
 
 /*
- * Is a new lease better than this one?  Its window is over, or lies ahead of
- * the realm's clock, or its state is too far ahead for both clocks.
+ * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
+ * for example; or a new one can be had, and is better: the window of this one is
+ * over or lies ahead of the realm's clock, or its state is too far ahead for both
+ * clocks.
  */
 static bool
-wants_new_lease(void)
+wants_release(void)
 {
 	uint64		last_id = 0;
 	uint64		ahead;
 
-	if (worker.held.lease_id[0] == '\0' || !scru64_lease_is_held(&last_id))
+	if (worker.held.lease_id[0] == '\0')
+		return false;
+	if (!scru64_lease_is_held(&last_id))
 		return true;
+	if (monotonic_ms() < worker.next_lease)
+		return false;
 	if (worker.realm_clock >= worker.held.expires_at ||
 		worker.realm_clock < worker.held.granted_at)
 		return true;
@@ -630,21 +410,21 @@ retry_pause(void)
 static void
 attempt(void)
 {
-	char		problem[LEASE_TEXT_LEN] = "";
+	RealmAnswer answer;
 	int64		deadline = monotonic_ms() + CALL_TIMEOUT;
 	bool		done;
 	PGconn	   *conn;
 
 	set_busy(true);
-	conn = connect_to_realm(deadline, false);
-	done = check_realm(conn, deadline, problem) &&
+	conn = realm_connect(worker.realm, deadline, false);
+	done = check_realm(conn, deadline, &answer) &&
 		(worker.held.lease_id[0] != '\0' ?
-		 renew_lease(conn, deadline, problem) : take_lease(conn, deadline, problem));
+		 renew_lease(conn, deadline, &answer) : take_lease(conn, deadline, &answer));
 	PQfinish(conn);
 	if (done)
 		succeeded();
 	else if (!ShutdownRequestPending && !ConfigReloadPending)
-		failed(problem);
+		failed(answer.problem);
 	worker.next_attempt = monotonic_ms() + (done ? renewal_pause() : retry_pause());
 	worker.info.next_attempt_at = GetCurrentTimestamp() +
 		(worker.next_attempt - monotonic_ms()) * 1000;
@@ -770,13 +550,12 @@ lease_worker_main(Datum arg)
 			reload();
 			continue;
 		}
+		/* what somebody has ended, or is better replaced, is given back first */
+		if (wants_release())
+			release_lease();
 		now = monotonic_ms();
 		if (now >= worker.next_attempt)
 		{
-			/* what is over, or has been ended, is given back first */
-			if (worker.held.lease_id[0] != '\0' && now >= worker.next_lease &&
-				wants_new_lease() && worker.info.renewed_at != 0)
-				release_lease();
 			if (worker.held.lease_id[0] != '\0' || now >= worker.next_lease)
 				attempt();
 			else
@@ -789,6 +568,7 @@ lease_worker_main(Datum arg)
 			uint64		last_id;
 
 			ResetLatch(MyLatch);
+			now = monotonic_ms();
 			/* a session has come to the end of the window, or there is none */
 			if (worker.info.failures == 0 && !ConfigReloadPending &&
 				(!scru64_lease_is_held(&last_id) ||

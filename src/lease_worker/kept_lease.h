@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ *
+ * kept_lease.h
+ *		A lease that outlives its worker, under the same postmaster.
+ *
+ * Part of the lease worker.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef KEPT_LEASE_H
+#define KEPT_LEASE_H
+
+#include "datatype/timestamp.h"
+
+#include "../scru64.h"
+
+#define UUID_TEXT_LEN		36
+
+/* What tells one postmaster from every other on this machine, before and after. */
+typedef struct Identity
+{
+	pid_t		postmaster;
+	TimestampTz started;
+	ino_t		pipe;			/* of the postmaster's death watch */
+	char		boot_id[UUID_TEXT_LEN + 1];
+} Identity;
+
+/* A lease, as it is kept for the same postmaster. */
+typedef struct HeldLease
+{
+	Identity	identity;
+	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: none */
+	char		realm_id[UUID_TEXT_LEN + 1];
+	Scru64Node	node;
+	uint64		start;			/* IDs are of ticks after this */
+	uint64		limit;			/* and not after this */
+	TimestampTz granted_at;
+	TimestampTz expires_at;
+} HeldLease;
+
+extern void keep_lease(HeldLease *held);
+extern bool recall_lease(HeldLease *held);
+
+#endif							/* KEPT_LEASE_H */
