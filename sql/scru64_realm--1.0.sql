@@ -775,7 +775,7 @@ BEGIN
 		RETURNING l.expires_at INTO expires_at;
 	EXCEPTION WHEN exclusion_violation THEN
 		-- The clock was ahead, and somebody else was granted the node.
-		RAISE EXCEPTION 'lease cannot be renewed until %', expires_at
+		RAISE EXCEPTION 'lease cannot be extended to %', expires_at
 			USING ERRCODE = 'object_in_use',
 				DETAIL = format('It expires at %s, and by a clock that was ahead its node is leased to somebody else after that.',
 								known.expires_at),
