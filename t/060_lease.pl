@@ -115,6 +115,9 @@ foreach my $server ($a, $b)
 	ok(wait_for_lease($standby, 15), 'promoted, it does');
 	note(sprintf('lease %.1f s after the promotion', time() - $began));
 	isnt(lease_of($standby), lease_of($a), 'another one than its primary');
+	# two primaries, both of which give out IDs
+	begin_load($standby, 2);
+	sleep(1);
 	$standby->stop;
 	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'standby'"), 0, 'a fast stop gives it back');
 }
@@ -122,18 +125,35 @@ foreach my $server ($a, $b)
 #
 # kill -9 of a backend, of the worker, of the postmaster; a stop
 #
-foreach my $what ('a session', 'the worker')
+foreach my $case ([ 'a session', $a ], [ 'the worker', $a ], [ 'a session', $b ], [ 'the worker', $b ])
 {
-	my $session = open_session($a);
-	my $before = lease_of($a);
-	my $victim = $what eq 'a session' ? $session->query_safe('SELECT pg_backend_pid()') : lease_sql($a, 'worker_pid');
+	my ($what, $server) = @{$case};
+	my $session = open_session($server);
+	my $before = lease_of($server);
+	my $victim = $what eq 'a session' ? $session->query_safe('SELECT pg_backend_pid()') : lease_sql($server, 'worker_pid');
 
 	kill('KILL', $victim);
 	$session->{run}->finish if $what eq 'a session';
-	sleep(0.5);
-	$a->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
-	my $after = wait_for_lease($a, 20);
-	is($after, $before, "kill -9 of $what: the same node goes on");
+	sleep(0.3);
+	$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+	my $after = wait_for_lease($server, 20);
+	is($after, $before, $server->name . ", kill -9 of $what: the same node goes on");
+}
+{
+	my $before = lease_of($c);
+	$c->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease');
+	my $after = wait_for_lease($c, 20);
+	ok($after ne '' && $after ne $before, "the worker is told to end: it gives the node back, and the next one has another, $before, $after");
+}
+{
+	# what a postmaster keeps of its lease
+	my ($device, $inode) = stat($c->data_dir);
+	my ($object) = glob('/dev/shm/scru64_lease.*.' . sprintf('%x.%x', $device, $inode));
+	is(defined $object && sprintf('%o', (stat($object))[2] & 07777), '600', 'nobody else can read what is kept of a lease');
+	$c->stop;
+	ok(defined $object && !-e $object, 'a stop removes it');
+	start_server($c);
+	isnt(wait_for_lease($c, 15), '', 'started again: a lease');
 }
 foreach my $server ($a, $b)
 {

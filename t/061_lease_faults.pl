@@ -70,6 +70,47 @@ foreach my $name (sort keys %case_of)
 configure_server($refused, fleet_lines($realm, realm_id => $realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()')));
 isnt(wait_for_lease($refused, 15), '', 'all right: a lease');
 is(lease_sql($refused, 'state, failures, last_error, last_error_at'), 'held|0||', 'and no error in the view');
+
+# a worker that cannot start
+$refused->append_conf('postgresql.conf', "max_worker_processes = 0\n");
+$refused->restart;
+like((try_generate($refused))[1], qr/ERROR:  55000: .*DETAIL:  There is no free slot for the lease worker.*HINT:  Raise "max_worker_processes"/s,
+	'no slot for a worker');
+$refused->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+
+#
+# A realm that does not answer: sessions wait, and can be cancelled
+#
+kill('STOP', postmaster_pid($realm));
+$refused->restart;
+my $waiting = time();
+like((try_generate($refused, "SET statement_timeout = '700 ms'; "))[1], qr/ERROR:  57014: /, 'whoever waits can be cancelled');
+cmp_ok(time() - $waiting, '<', 3, 'at once');
+kill('CONT', postmaster_pid($realm));
+isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
+
+#
+# A commit of the realm that did not reach its standby, said by a WARNING.  The answer
+# is no good, nor is one to the same request later as long as there is no standby.
+#
+$refused->stop;
+$realm->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$realm->reload;
+start_server($refused);
+begin_load($refused, 1);
+my $cancel = sub {
+	return $realm->safe_psql('postgres',
+		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'fleet' AND wait_event = 'SyncRep'");
+};
+is(wait_until(10, $cancel), 't', 'the wait for a standby is cancelled');
+like(wait_until(5, sub { lease_sql($refused, 'last_error') }), qr/WARNING/, 'the answer is not taken');
+is(lease_of($refused), '', 'no lease');
+is(wait_until(6, sub { lease_of($refused) || $cancel->() }), 't', 'the same request again waits for the standby, too');
+is(lease_of($refused), '', 'no lease');
+$realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$realm->reload;
+isnt(wait_for_lease($refused, 15), '', 'no standby is waited for any longer: a lease');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'refused'"), 1, 'there is one');
 $refused->stop;
 
 #
@@ -81,18 +122,12 @@ isnt(wait_for_lease($a, 10), '', 'a lease of 10 s');
 isnt(wait_for_lease($d, 10), '', 'another server, with a longer one');
 begin_load($a, 3);
 ok(wait_until(8, sub { lease_sql($a, "expires_at - granted_at > '12 s'") eq 't' }), 'it is renewed');
-my $expires = lease_sql($a, 'extract(epoch FROM expires_at)::numeric(20,3)');
 my $node = lease_of($a);
-kill('STOP', postmaster_pid($realm));
-
-#
-# Meanwhile: copies of a server that was stopped, of one that runs, by the book and not
-#
+# for a copy of a server that is stopped
 $d->stop;
 $d->backup_fs_cold('cold2');
-kill('CONT', postmaster_pid($realm));
 $realm->stop('immediate');
-my $stopped = time();
+my $expires = lease_sql($a, 'extract(epoch FROM expires_at)::numeric(20,3)');
 my ($before) = try_generate($a);
 isnt($before, '', 'the realm is away, and there are IDs');
 # this one has none
@@ -114,6 +149,10 @@ isnt(wait_for_lease($a, 25), '', 'the realm is back, and there are IDs, without 
 note(sprintf('after %.1f s', time() - $back));
 my $lease_d = wait_for_lease($d, 15);
 isnt($lease_d, '', 'the one that had none, too');
+
+#
+# Copies of a server that was stopped, of one that runs, by the book and not
+#
 begin_load($d, 2);
 
 my $cold = server('cold', '', $d, 'cold2');
