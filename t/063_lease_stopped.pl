@@ -52,16 +52,22 @@ like(wait_until(10, sub { my (undef, $err) = try_generate($a); $err =~ /(realm i
 is(lease_of($a), '', 'nor does the view say so');
 
 #
-# The sessions of a server, while the worker gives the node back
+# Sessions of a server, while the worker gives the node back; others go on, and the
+# realm takes its time
 #
 my @pids = split(/\n/, $b->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'"));
-kill('STOP', @pids);
+my $slow = open_session($realm, dbname => 'realm');
+$slow->query_safe("BEGIN; SELECT FROM scru64_realm.ledger WHERE holder = 'b' FOR UPDATE");
+kill('STOP', @pids[ 1 .. $#pids ]);
 configure_server($b, "scru64.realm = ''\n");
+sleep(1);
+$slow->query_safe('ROLLBACK');
+$slow->quit;
 $began = time();
 is(wait_for_lease($a, 15), $node_b, sprintf('a node that is given back is free after %.1f s', time() - $began));
-sleep(1);
+sleep(0.5);
 kill('CONT', @pids);
-sleep(1);
+sleep(0.5);
 
 #
 # All have room again
