@@ -122,7 +122,7 @@ failed(const char *what)
 	strlcpy(worker.info.last_error, what, LEASE_TEXT_LEN);
 	for (char *c = worker.info.last_error; *c != '\0'; c++)
 	{
-		if (*c == '\n' || *c == '\r')
+		if (*c == '\n' || *c == '\r' || *c == '\t')
 			*c = c[1] == '\0' ? '\0' : ' ';
 	}
 	publish();
@@ -356,30 +356,37 @@ release_lease(void)
  */
 
 /*
- * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
- * for example; or a new one can be had, and is better: the window of this one is
- * over or lies ahead of the realm's clock, or its state is too far ahead for both
- * clocks.
+ * Is a new lease better than this one?  Its window is over or lies ahead of the
+ * realm's clock, or its state is too far ahead for both clocks.
  */
 static bool
-wants_release(void)
+is_useless(void)
 {
 	uint64		last_id = 0;
 	uint64		ahead;
 
-	if (worker.held.lease_id[0] == '\0')
-		return false;
-	if (!scru64_lease_is_held(&last_id))
-		return true;
-	if (monotonic_ms() < worker.next_lease)
-		return false;
 	if (worker.realm_clock >= worker.held.expires_at ||
 		worker.realm_clock < worker.held.granted_at)
 		return true;
 	ahead = 2 * allowance_ticks() + 1 +
 		Max(tick_of_time(Max(GetCurrentTimestamp(), UNIX_EPOCH_TIMESTAMP)),
 			tick_of_time(worker.realm_clock));
-	return scru64_get_timestamp(last_id) > ahead;
+	return scru64_lease_is_held(&last_id) &&
+		scru64_get_timestamp(last_id) > ahead;
+}
+
+/*
+ * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
+ * for example, or a better one can be had.
+ */
+static bool
+wants_release(void)
+{
+	uint64		last_id;
+
+	return worker.held.lease_id[0] != '\0' &&
+		(!scru64_lease_is_held(&last_id) ||
+		 (monotonic_ms() >= worker.next_lease && is_useless()));
 }
 
 static int64
@@ -393,7 +400,7 @@ static int64
 renewal_pause(void)
 {
 	int64		left = (worker.held.expires_at - worker.realm_clock) / 1000;
-	int64		third = Max(left / 3, MIN_PAUSE);
+	int64		third = Max(Min(left, (int64) scru64_lease_ttl * 1000) / 3, MIN_PAUSE);
 
 	return third - third / 10 + jitter(third / 5);
 }
@@ -426,6 +433,8 @@ attempt(void)
 	else if (!ShutdownRequestPending && !ConfigReloadPending)
 		failed(answer.problem);
 	worker.next_attempt = monotonic_ms() + (done ? renewal_pause() : retry_pause());
+	if (done && is_useless())
+		worker.next_attempt = Max(monotonic_ms(), worker.next_lease);
 	worker.info.next_attempt_at = GetCurrentTimestamp() +
 		(worker.next_attempt - monotonic_ms()) * 1000;
 	set_busy(false);
