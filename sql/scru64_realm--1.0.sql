@@ -69,7 +69,7 @@ CREATE FUNCTION scru64_realm.generators(
 	OUT node_ctr_range pg_catalog.int4range,
 	OUT last_id pg_catalog.int8
 ) RETURNS SETOF pg_catalog.record
-	LANGUAGE sql VOLATILE PARALLEL SAFE
+	LANGUAGE sql VOLATILE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
 	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size), scru64_realm.node_ctr_range(g.node_spec),
 		   CAST(n.node_prev AS pg_catalog.int8)
@@ -355,7 +355,7 @@ CREATE FUNCTION scru64_realm.unleased(
 	OUT node_ctr_range int4range,
 	OUT last_id bigint
 ) RETURNS SETOF record
-	LANGUAGE plpgsql VOLATILE PARALLEL SAFE
+	LANGUAGE plpgsql VOLATILE PARALLEL SAFE ROWS 10
 	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
