@@ -189,6 +189,13 @@ set_clock($other, '+3700');
 like(ask($other), qr/^[0-9a-z]{12}$/, 'until what was leased after the dump is over');
 $other->stop;
 
+# and in place of the one that has gone on
+$primary->safe_psql('postgres', 'DROP EXTENSION scru64_realm');
+$primary->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $primary->connstr('postgres'), '-f', $dump ],
+	'restored in place');
+like(ask($primary), $waits, 'it waits there, too');
+$primary->safe_psql('postgres', 'SELECT scru64_realm.nothing_was_lost()');
+
 #
 # What the realm's own server uses without a lease
 #
