@@ -69,7 +69,7 @@ CREATE FUNCTION scru64_realm.generators(
 	OUT node_ctr_range pg_catalog.int4range,
 	OUT last_id pg_catalog.int8
 ) RETURNS SETOF pg_catalog.record
-	LANGUAGE sql VOLATILE PARALLEL SAFE
+	LANGUAGE sql VOLATILE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
 	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size), scru64_realm.node_ctr_range(g.node_spec),
 		   CAST(n.node_prev AS pg_catalog.int8)
@@ -187,7 +187,7 @@ CREATE SEQUENCE scru64_realm.home MINVALUE 0;
 CREATE SEQUENCE scru64_realm.pruned_until MINVALUE 0;
 CREATE SEQUENCE scru64_realm.lost_until MINVALUE 0;
 
-COMMENT ON SEQUENCE scru64_realm.home IS 'server, timeline and database that grant leases, as one number; see here()';
+COMMENT ON SEQUENCE scru64_realm.home IS 'where leases are granted: what here() was then';
 COMMENT ON SEQUENCE scru64_realm.pruned_until IS 'end of all leases that prune() has deleted';
 COMMENT ON SEQUENCE scru64_realm.lost_until
 	IS 'end of leases that may have been lost when the realm was promoted, restored or copied';
@@ -298,17 +298,19 @@ CREATE FUNCTION scru64_realm.mark_time(mark bigint) RETURNS timestamptz
 
 COMMENT ON FUNCTION scru64_realm.mark_time(bigint) IS 'time that a number in a mark stands for';
 
--- A standby that was promoted has another timeline, a dump that was restored another
--- system identifier, a copied database another oid.
+-- A standby that was promoted has another timeline, a dump that was restored elsewhere
+-- another system identifier, in another database that one's oid, and in place of what
+-- was there the extension's.
 CREATE FUNCTION scru64_realm.here() RETURNS bigint
 	LANGUAGE sql VOLATILE PARALLEL SAFE
-	RETURN hashtextextended(format('%s/%s/%s',
+	RETURN hashtextextended(format('%s/%s/%s/%s',
 			(SELECT c.system_identifier FROM pg_control_system() AS c),
 			left(pg_walfile_name(pg_current_wal_lsn()), 8),
-			(SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())), 0)
+			(SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
+			(SELECT e.oid FROM pg_extension AS e WHERE e.extname = 'scru64_realm')), 0)
 		& 9223372036854775807;
 
-COMMENT ON FUNCTION scru64_realm.here() IS 'this server, timeline and database, as one number';
+COMMENT ON FUNCTION scru64_realm.here() IS 'this server, timeline, database and extension, as one number';
 
 SELECT setval('scru64_realm.home', scru64_realm.here());
 
@@ -355,7 +357,7 @@ CREATE FUNCTION scru64_realm.unleased(
 	OUT node_ctr_range int4range,
 	OUT last_id bigint
 ) RETURNS SETOF record
-	LANGUAGE plpgsql VOLATILE PARALLEL SAFE
+	LANGUAGE plpgsql VOLATILE PARALLEL SAFE ROWS 10
 	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
