@@ -42,8 +42,11 @@ is(lease_sql($b, 'state, node_spec, failures'), 'no worker||0', 'the view withou
 ok(wait_until(10, sub { lease_of($a) }), 'preloaded: a lease without a session that needs one');
 my ($first, $err) = try_generate($b);
 is($err, '', 'not preloaded: the first session gets an ID');
-begin_load($_, 2) foreach ($a, $b, $c);
-ok(wait_for_lease($_, 15), $_->name . ' has a lease') foreach ($a, $b, $c);
+# the realm's own server has the same lines
+configure_server($realm, $lines);
+$realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0");
+begin_load($_, 2) foreach ($a, $b, $c, $realm);
+ok(wait_for_lease($_, 15), $_->name . ' has a lease') foreach ($a, $b, $c, $realm);
 my %nodes = map { $_->safe_psql('postgres', "LOAD 'scru64'; SELECT scru64_node_spec()") => $_->name } ($a, $b, $c);
 is(scalar(keys %nodes), 3, 'three nodes: ' . join(' ', sort keys %nodes));
 is(lease_sql($b, "state, node_spec = scru64_node_spec(), holder, failures, last_error, expires_at - granted_at >= '119s', next_attempt_at BETWEEN now() AND now() + '50s'"),
@@ -59,6 +62,14 @@ foreach my $case ([ 'by_hand', 'postgres', '201/8', 'role' ], [ 'postgres', 'by_
 	my (undef, $out) = $b->psql($dbname, "SELECT scru64_node_spec(); SELECT scru64_generate()::bigint >> 16 & 255",
 		extra_params => [ '-U', $user ]);
 	is($out, "$spec\n" . (split('/', $spec))[0], "a node set for a $what");
+}
+
+# more nodes set by hand than there are slots do not take the lease's
+{
+	my $node = lease_of($b);
+	$b->safe_psql('postgres', "SELECT scru64_generate(); SELECT set_config('scru64.node_spec', n || '/16', false), scru64_generate(3) FROM generate_series(60000, 60199) n; SET scru64.node_spec = ''; SELECT scru64_generate()");
+	is(lease_of($b), $node, 'after 200 nodes set by hand: the same lease');
+	is($b->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'"), 1, 'and its slot');
 }
 
 # a node set by hand that overlaps the lease

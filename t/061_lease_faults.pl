@@ -6,6 +6,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IO::Socket::UNIX;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
@@ -89,6 +90,18 @@ cmp_ok(time() - $waiting, '<', 3, 'at once');
 kill('CONT', postmaster_pid($realm));
 isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
 
+# several hosts, and the first one is deaf: a machine that is gone, for example
+{
+	my $dir = PostgreSQL::Test::Utils::tempdir_short();
+	my $deaf = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.5999", Listen => 5) or die "could not listen: $!";
+	my $hosts = "host=$dir," . $realm->host . ' port=5999,' . $realm->port;
+
+	configure_server($refused, fleet_lines($realm, realm => "$hosts dbname=realm user=fleet connect_timeout=2 target_session_attrs=read-write", lease_within => '1/8'));
+	like(wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^[4-7]/10$} && $node }), qr{^[4-7]/10$},
+		'several hosts, the first does not answer: the next one does');
+	configure_server($refused, fleet_lines($realm, lease_within => ''));
+}
+
 #
 # A commit of the realm that did not reach its standby, said by a WARNING.  The answer
 # is no good, nor is one to the same request later as long as there is no standby.
@@ -110,6 +123,7 @@ is(lease_of($refused), '', 'no lease');
 $realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $realm->reload;
 isnt(wait_for_lease($refused, 15), '', 'no standby is waited for any longer: a lease');
+end_loads();
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'refused'"), 1, 'there is one');
 $refused->stop;
 
@@ -118,6 +132,8 @@ $refused->stop;
 #
 my $a = server('a', fleet_lines($realm, lease_ttl => '10s'));
 my $d = server('d', fleet_lines($realm));
+start_server($refused);
+my $node_crashed = wait_for_lease($refused, 10);
 isnt(wait_for_lease($a, 10), '', 'a lease of 10 s');
 isnt(wait_for_lease($d, 10), '', 'another server, with a longer one');
 begin_load($a, 3);
@@ -130,6 +146,13 @@ $realm->stop('immediate');
 my $expires = lease_sql($a, 'extract(epoch FROM expires_at)::numeric(20,3)');
 my ($before) = try_generate($a);
 isnt($before, '', 'the realm is away, and there are IDs');
+# crashes are no matter
+kill('KILL', lease_sql($refused, 'worker_pid'));
+sleep(0.3);
+$refused->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+isnt(wait_until(8, sub { (try_generate($refused))[0] }), '', 'a crash while the realm is away: IDs');
+is(lease_of($refused), $node_crashed, 'of the same node');
+$refused->stop;
 # this one has none
 start_server($d);
 my ($none, $message) = try_generate($d);
