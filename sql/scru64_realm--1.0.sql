@@ -31,10 +31,14 @@ COMMENT ON SCHEMA scru64_realm IS 'node specs of a SCRU64 realm, leased';
 -- different times. The exclusion constraint says that, and no function below can
 -- break it.
 --
+-- The IDs of a lease are those after the tick of granted_at, up to its end. A next
+-- lease of any of its node_ctr values is granted at occupied_until or later. So it
+-- begins above all IDs of the one before, and nobody needs to know them.
+--
 -- Extension scru64 may be in any schema and may be moved to another one. The type
--- of last_id is bound here, and the function that parses a node spec; from here on
--- they are called ledger.last_id%TYPE and node_ctr_range(), and IDs are taken apart
--- as bigint.
+-- of last_id is bound here, and the functions that parse a node spec and show the
+-- nodes in use; from here on they are called ledger.last_id%TYPE, node_ctr_range()
+-- and generators(), and IDs are taken apart as bigint.
 -- ---------------------------------------------------------------------------
 
 CREATE TABLE scru64_realm.ledger (
@@ -46,8 +50,8 @@ CREATE TABLE scru64_realm.ledger (
 	expires_at pg_catalog.timestamptz NOT NULL,
 	released_at pg_catalog.timestamptz,
 	occupied_until pg_catalog.timestamptz NOT NULL,
-	last_id scru64,
-	last_id_final pg_catalog.bool NOT NULL DEFAULT false,
+	ttl pg_catalog.interval NOT NULL,
+	last_id scru64 NOT NULL,
 	parent pg_catalog.uuid
 );
 
@@ -59,6 +63,23 @@ CREATE FUNCTION scru64_realm.node_ctr_range(node_spec pg_catalog.text) RETURNS p
 			FROM scru64_parse_node_spec(node_spec) AS n);
 
 COMMENT ON FUNCTION scru64_realm.node_ctr_range(pg_catalog.text) IS 'node_ctr values of the node of a node spec';
+
+CREATE FUNCTION scru64_realm.generators(
+	OUT node pg_catalog.text,
+	OUT node_ctr_range pg_catalog.int4range,
+	OUT last_id pg_catalog.int8
+) RETURNS SETOF pg_catalog.record
+	LANGUAGE sql VOLATILE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size), scru64_realm.node_ctr_range(g.node_spec),
+		   CAST(n.node_prev AS pg_catalog.int8)
+	FROM scru64_generators() AS g, scru64_parse_node_spec(g.node_spec) AS n;
+END;
+
+COMMENT ON FUNCTION scru64_realm.generators() IS 'nodes that this server has generated IDs of, and the ID after which each continues';
+
+-- Only members of pg_monitor may see them, and the realm's owner from now on.
+GRANT EXECUTE ON FUNCTION scru64_generators() TO @extowner@;
 
 -- No other name from here on may mean anything but PostgreSQL's own.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -80,25 +101,25 @@ ALTER TABLE scru64_realm.ledger
 	ADD CHECK (released_at BETWEEN granted_at AND expires_at),
 	-- an end, and after it the guard time, except for a lease that was split
 	ADD CHECK (coalesce(released_at, expires_at) <= occupied_until),
+	ADD CHECK (ttl > '0'),
 	ADD CHECK (((last_id::bigint) & 16777215)::integer <@ node_ctr_range),
 	ADD CHECK ((last_id::bigint) >> 24 > 0),
-	ADD CHECK (NOT last_id_final OR (last_id IS NOT NULL AND released_at IS NOT NULL)),
 	ADD CHECK (parent <> lease_id);
 
 -- What is occupied now, out of a long history
-CREATE INDEX ledger_occupied_until ON scru64_realm.ledger (occupied_until) INCLUDE (node_ctr_range);
+CREATE INDEX ledger_occupied_until ON scru64_realm.ledger (occupied_until) INCLUDE (node_ctr_range, granted_at);
 
 COMMENT ON TABLE scru64_realm.ledger IS 'all leases, with those that have ended; lease_id is the holder''s secret';
 COMMENT ON COLUMN scru64_realm.ledger.lease_id IS 'secret that renews, releases and splits the lease';
 COMMENT ON COLUMN scru64_realm.ledger.node_id IS 'node_id of the node';
 COMMENT ON COLUMN scru64_realm.ledger.node_id_size IS 'bits of the node_id';
 COMMENT ON COLUMN scru64_realm.ledger.holder IS 'who has it, as given to lease()';
-COMMENT ON COLUMN scru64_realm.ledger.granted_at IS 'start of the lease';
+COMMENT ON COLUMN scru64_realm.ledger.granted_at IS 'start of the lease: its IDs are of later ticks than this one';
 COMMENT ON COLUMN scru64_realm.ledger.expires_at IS 'end of the lease, unless it is renewed or released before';
 COMMENT ON COLUMN scru64_realm.ledger.released_at IS 'when it was released or split; null if it was not';
 COMMENT ON COLUMN scru64_realm.ledger.occupied_until IS 'time from which the node may be leased again: end and guard time';
-COMMENT ON COLUMN scru64_realm.ledger.last_id IS 'ID after which the node continues; null if none is known';
-COMMENT ON COLUMN scru64_realm.ledger.last_id_final IS 'last_id was told when the lease ended: there are no later ones';
+COMMENT ON COLUMN scru64_realm.ledger.ttl IS 'longest time that it was granted or renewed for; 1000 years: without end';
+COMMENT ON COLUMN scru64_realm.ledger.last_id IS 'last ID told by the holder, or that the lease began after';
 COMMENT ON COLUMN scru64_realm.ledger.parent IS 'lease that was split into this one; it may have been pruned since';
 COMMENT ON COLUMN scru64_realm.ledger.node_ctr_range IS 'node_ctr values of the node';
 COMMENT ON COLUMN scru64_realm.ledger.occupied IS 'when nobody else may have the node';
@@ -115,22 +136,68 @@ COMMENT ON TABLE scru64_realm.allocator IS 'empty; locked by whoever grants a le
 -- ---------------------------------------------------------------------------
 -- Settings
 --
--- A table, because every caller could SET a parameter. It has no row as long as
--- the defaults hold, so that a dump can be restored into a new extension.
+-- A table, because every caller could SET a parameter. CREATE EXTENSION makes its
+-- row; the row of a dump takes its place, so that a realm that is restored is the
+-- realm that was dumped.
 -- ---------------------------------------------------------------------------
 
 CREATE TABLE scru64_realm.settings (
 	only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-	guard interval NOT NULL CHECK (guard BETWEEN '1 second' AND '1 day')
+	realm_id uuid NOT NULL DEFAULT gen_random_uuid(),
+	guard interval NOT NULL DEFAULT '30 seconds' CHECK (guard BETWEEN '0' AND '1 day')
 );
 
-COMMENT ON TABLE scru64_realm.settings IS 'settings of the realm that are not the default; see set_guard()';
-COMMENT ON COLUMN scru64_realm.settings.only_row IS 'true: there is one row at most';
+COMMENT ON TABLE scru64_realm.settings IS 'which realm this is, and its settings; see set_guard()';
+COMMENT ON COLUMN scru64_realm.settings.only_row IS 'true: there is one row';
+COMMENT ON COLUMN scru64_realm.settings.realm_id IS 'name of this realm, made by CREATE EXTENSION and kept by dumps';
 COMMENT ON COLUMN scru64_realm.settings.guard IS 'time from the end of a lease to the next one of the same node';
+
+CREATE FUNCTION scru64_realm.replace_settings() RETURNS trigger
+	LANGUAGE plpgsql VOLATILE
+	SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	DELETE FROM scru64_realm.settings;
+	RETURN NEW;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.replace_settings() IS 'let the row that comes take the place of the one that is there';
+
+CREATE TRIGGER one_row BEFORE INSERT ON scru64_realm.settings
+	FOR EACH ROW EXECUTE FUNCTION scru64_realm.replace_settings();
+
+COMMENT ON TRIGGER one_row ON scru64_realm.settings IS 'a dump is restored';
+
+INSERT INTO scru64_realm.settings DEFAULT VALUES;
+
+
+-- ---------------------------------------------------------------------------
+-- Marks
+--
+-- Before these times nothing is leased, because leases that lasted until then are
+-- not in the ledger, or may not be. They are sequences because those keep what was
+-- written also when the transaction fails: the lease() that finds out that it has
+-- to wait is refused, and the next one must not begin to wait anew.
+--
+-- Times are microseconds since 1970; the greatest number is infinity.
+-- ---------------------------------------------------------------------------
+
+CREATE SEQUENCE scru64_realm.home MINVALUE 0;
+CREATE SEQUENCE scru64_realm.pruned_until MINVALUE 0;
+CREATE SEQUENCE scru64_realm.lost_until MINVALUE 0;
+
+COMMENT ON SEQUENCE scru64_realm.home IS 'where leases are granted: what here() was then';
+COMMENT ON SEQUENCE scru64_realm.pruned_until IS 'end of all leases that prune() has deleted';
+COMMENT ON SEQUENCE scru64_realm.lost_until
+	IS 'end of leases that may have been lost when the realm was promoted, restored or copied';
 
 -- pg_dump includes what is in them.
 SELECT pg_extension_config_dump('scru64_realm.ledger', '');
 SELECT pg_extension_config_dump('scru64_realm.settings', '');
+SELECT pg_extension_config_dump('scru64_realm.home', '');
+SELECT pg_extension_config_dump('scru64_realm.pruned_until', '');
+SELECT pg_extension_config_dump('scru64_realm.lost_until', '');
 
 
 -- ---------------------------------------------------------------------------
@@ -148,17 +215,6 @@ CREATE FUNCTION scru64_realm.clock() RETURNS timestamptz
 	RETURN clock_timestamp();
 
 COMMENT ON FUNCTION scru64_realm.clock() IS 'the time, for everything here';
-
-CREATE FUNCTION scru64_realm.guard() RETURNS interval
-	LANGUAGE plpgsql STABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	RETURN coalesce((SELECT s.guard FROM scru64_realm.settings AS s), '30 seconds');
-END
-$$;
-
-COMMENT ON FUNCTION scru64_realm.guard() IS 'guard time of the realm';
 
 -- interval has an infinity only from PostgreSQL 17 on, so a thousand years mean
 -- the same. Null does not: it is what a forgotten variable is.
@@ -182,17 +238,188 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.expiry(timestamptz, interval) IS 'end of a lease that lasts for ttl';
 
--- The timestamp of IDs that are generated at a time: in ticks of 256 ms since 1970
+CREATE FUNCTION scru64_realm.promised(since timestamptz, until timestamptz) RETURNS interval
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN CASE WHEN isfinite(until) THEN until - since ELSE interval '1000 years' END;
+
+COMMENT ON FUNCTION scru64_realm.promised(timestamptz, timestamptz) IS 'ttl that leads from a time to an end';
+
+-- The timestamp of IDs that are generated at a time, in ticks of 256 ms since 1970,
+-- and the time at which it begins. Later times have the last timestamp of all.
 CREATE FUNCTION scru64_realm.tick(at timestamptz) RETURNS bigint
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN least(floor(extract(epoch FROM at) * 1000 / 256), 282429536479);
+
+COMMENT ON FUNCTION scru64_realm.tick(timestamptz) IS 'tick of 256 ms that holds a time';
+
+CREATE FUNCTION scru64_realm.tick_start(tick bigint) RETURNS timestamptz
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN timestamptz '1970-01-01 00:00:00+00' + tick * interval '256 ms';
+
+COMMENT ON FUNCTION scru64_realm.tick_start(bigint) IS 'time at which a tick begins';
+
+-- The ID after which a lease begins: the last one that its node could have in the
+-- tick of granted_at
+CREATE FUNCTION scru64_realm.start(node_ctr_range int4range, granted_at timestamptz) RETURNS bigint
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN scru64_realm.tick(granted_at) << 24 | (upper(node_ctr_range) - 1);
+
+COMMENT ON FUNCTION scru64_realm.start(int4range, timestamptz) IS 'ID after which a lease begins';
+
+CREATE FUNCTION scru64_realm.node_spec(
+	node_ctr_range int4range,
+	granted_at timestamptz,
+	node_id_size integer
+) RETURNS text
+	LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+	-- from bigint
+	start scru64_realm.ledger.last_id%TYPE := scru64_realm.start(node_ctr_range, granted_at);
 BEGIN
-	RETURN floor(extract(epoch FROM at) * 1000 / 256);
+	RETURN format('%s/%s', start, node_id_size);
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.tick(timestamptz) IS 'tick of 256 ms that holds a time';
+COMMENT ON FUNCTION scru64_realm.node_spec(int4range, timestamptz, integer) IS 'node spec of a lease, as granted';
+
+-- Times as the marks keep them
+CREATE FUNCTION scru64_realm.mark(at timestamptz) RETURNS bigint
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN CASE WHEN isfinite(at) THEN extract(epoch FROM at) * 1000000 ELSE 9223372036854775807 END;
+
+COMMENT ON FUNCTION scru64_realm.mark(timestamptz) IS 'number that stands for a time in a mark';
+
+CREATE FUNCTION scru64_realm.mark_time(mark bigint) RETURNS timestamptz
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN CASE WHEN mark < 9223372036854775807
+		THEN timestamptz '1970-01-01 00:00:00+00' + mark * interval '1 us' ELSE 'infinity' END;
+
+COMMENT ON FUNCTION scru64_realm.mark_time(bigint) IS 'time that a number in a mark stands for';
+
+-- A standby that was promoted has another timeline, a dump that was restored elsewhere
+-- another system identifier, in another database that one's oid, and in place of what
+-- was there the extension's.
+CREATE FUNCTION scru64_realm.here() RETURNS bigint
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN hashtextextended(format('%s/%s/%s/%s',
+			(SELECT c.system_identifier FROM pg_control_system() AS c),
+			left(pg_walfile_name(pg_current_wal_lsn()), 8),
+			(SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
+			(SELECT e.oid FROM pg_extension AS e WHERE e.extname = 'scru64_realm')), 0)
+		& 9223372036854775807;
+
+COMMENT ON FUNCTION scru64_realm.here() IS 'this server, timeline, database and extension, as one number';
+
+SELECT setval('scru64_realm.home', scru64_realm.here());
+
+-- Is the ledger where it was when the last lease was granted? Else it may have lost
+-- some: wait for as long as those can last.
+CREATE FUNCTION scru64_realm.check_home() RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET TimeZone = 'UTC'
+	SET DateStyle = 'ISO, YMD'
+AS $$
+DECLARE
+	lost_until timestamptz;
+BEGIN
+	-- what cannot write is refused later
+	IF pg_is_in_recovery() OR (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here() THEN
+		RETURN;
+	END IF;
+	LOCK TABLE scru64_realm.allocator IN EXCLUSIVE MODE;
+	IF (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here() THEN
+		RETURN;
+	END IF;
+	SELECT greatest(scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.lost_until AS m)),
+					scru64_realm.expiry(scru64_realm.clock(), coalesce(max(l.ttl), '1 day')) + s.guard)
+	INTO lost_until
+	FROM scru64_realm.settings AS s LEFT JOIN scru64_realm.ledger AS l ON true
+	GROUP BY s.guard;
+	-- in this order: the first without the second does no harm
+	PERFORM setval('scru64_realm.lost_until', scru64_realm.mark(lost_until));
+	PERFORM setval('scru64_realm.home', scru64_realm.here());
+	RAISE LOG 'realm in database "%" was promoted, restored or copied: it grants no lease until %',
+			current_database(), lost_until
+		USING DETAIL = 'Leases that it does not know may last that long.',
+			HINT = 'If nothing was lost, its owner can say so: scru64_realm.nothing_was_lost().';
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_home() IS 'have a realm wait that was promoted, restored or copied';
+
+-- Nodes that are in use on this server without a lease: set for somebody, or with a
+-- last ID that no lease in the ledger has room for.
+CREATE FUNCTION scru64_realm.unleased(
+	OUT node text,
+	OUT node_ctr_range int4range,
+	OUT last_id bigint
+) RETURNS SETOF record
+	LANGUAGE plpgsql VOLATILE PARALLEL SAFE ROWS 10
+	SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN QUERY
+	SELECT g.node, g.node_ctr_range, g.last_id FROM scru64_realm.generators() AS g
+	WHERE NOT EXISTS (SELECT FROM scru64_realm.ledger AS l
+					  WHERE l.node_ctr_range @> g.node_ctr_range
+						AND g.last_id >> 24 BETWEEN scru64_realm.tick(l.granted_at) AND scru64_realm.tick(l.occupied_until));
+	FOR node IN
+		SELECT current_setting('scru64.node_spec', true)
+		UNION
+		SELECT split_part(s.setting, '=', 2) FROM pg_db_role_setting AS d, unnest(d.setconfig) AS s (setting)
+		WHERE lower(s.setting) LIKE 'scru64.node\_spec=%'
+	LOOP
+		BEGIN
+			node_ctr_range := scru64_realm.node_ctr_range(node);
+			last_id := 0;
+			CONTINUE WHEN node_ctr_range IS NULL;
+			RETURN NEXT;
+		EXCEPTION WHEN invalid_parameter_value THEN
+			-- nobody can generate with it
+		END;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.unleased() IS 'nodes that are in use on this server without a lease';
+
+-- What cannot be leased from now until a time, and why
+CREATE FUNCTION scru64_realm.busy(
+	clock timestamptz,
+	until timestamptz,
+	OUT node_ctr_range int4range,
+	OUT occupied_from timestamptz,
+	OUT occupied_until timestamptz,
+	OUT node text,
+	OUT last_id bigint
+) RETURNS SETOF record
+	LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT l.node_ctr_range, l.granted_at, l.occupied_until, NULL::text, NULL::bigint
+	FROM scru64_realm.ledger AS l
+	-- "occupied" and this time overlap
+	WHERE l.occupied_until > clock AND l.granted_at < least(l.occupied_until, until)
+	UNION ALL
+	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_id FROM scru64_realm.unleased() AS u;
+END;
+
+COMMENT ON FUNCTION scru64_realm.busy(timestamptz, timestamptz)
+	IS 'what is leased at any time between these, and nodes in use without a lease';
+
+CREATE FUNCTION scru64_realm.free(clock timestamptz, until timestamptz) RETURNS int4multirange
+	LANGUAGE plpgsql VOLATILE PARALLEL SAFE SECURITY DEFINER
+	SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN int4multirange(int4range(0, 16777216)) -
+		coalesce((SELECT range_agg(b.node_ctr_range) FROM scru64_realm.busy(clock, until) AS b), '{}');
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.free(timestamptz, timestamptz) IS 'node_ctr values that can be leased from now until a time';
 
 -- A lease that is not acknowledged until it is on disk cannot be forgotten in a
 -- crash and be granted again. If the server has synchronous standbys, it is on
@@ -216,14 +443,11 @@ COMMENT ON FUNCTION scru64_realm.commit_durably()
 -- who would not give away its lease_id: they look the same from here.
 CREATE FUNCTION scru64_realm.held(
 	lease_id uuid,
-	new_last_id scru64_realm.ledger.last_id%TYPE,
+	INOUT last_id scru64_realm.ledger.last_id%TYPE,
+	OUT clock timestamptz,
 	OUT since timestamptz,
 	OUT guard interval,
-	OUT node_id_size integer,
-	OUT node_ctr_range int4range,
-	OUT holder text,
-	OUT expires_at timestamptz,
-	OUT last_id scru64_realm.ledger.last_id%TYPE
+	OUT known scru64_realm.ledger
 )
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
@@ -231,8 +455,8 @@ CREATE FUNCTION scru64_realm.held(
 	SET DateStyle = 'ISO, YMD'
 AS $$
 DECLARE
-	known scru64_realm.ledger%ROWTYPE;
-	clock timestamptz;
+	-- null if none is told, and so are comparisons with it
+	tick bigint := last_id::bigint >> 24;
 BEGIN
 	IF held.lease_id IS NULL THEN
 		RAISE EXCEPTION 'lease_id must not be null'
@@ -240,42 +464,27 @@ BEGIN
 				DETAIL = 'It says which lease is meant, and that the caller holds it.',
 				HINT = 'It is what scru64_realm.lease() returned as lease_id.';
 	END IF;
+	PERFORM scru64_realm.check_home();
 
 	-- first the lock, then the time
 	SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = held.lease_id FOR UPDATE;
 	clock := scru64_realm.clock();
 	IF known.lease_id IS NULL OR known.released_at IS NOT NULL OR known.expires_at <= clock THEN
-		PERFORM scru64_realm.raise_not_active(held.lease_id);
+		PERFORM scru64_realm.raise_not_active();
 	END IF;
-
-	-- A clock that went back after the lease was granted
+	-- a clock that went back after the lease was granted
 	since := greatest(clock, known.granted_at);
-	guard := scru64_realm.guard();
-	node_id_size := known.node_id_size;
-	node_ctr_range := known.node_ctr_range;
-	holder := known.holder;
-	expires_at := known.expires_at;
-	last_id := coalesce(new_last_id, known.last_id);
+	guard := (SELECT s.guard FROM scru64_realm.settings AS s);
 
-	IF NOT (last_id::bigint & 16777215)::integer <@ node_ctr_range OR last_id::bigint >> 24 = 0 THEN
+	IF NOT (last_id::bigint & 16777215)::integer <@ known.node_ctr_range
+		OR tick > scru64_realm.tick(known.expires_at) THEN
 		RAISE EXCEPTION 'ID % is not of this lease', last_id
 			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = format('The lease is of node %s/%s.', known.node_id, node_id_size),
+				DETAIL = format('The lease is of node %s/%s and expires at %s. The time of the ID is %s.',
+								known.node_id, known.node_id_size, known.expires_at, scru64_realm.tick_start(tick)),
 				HINT = 'Give the last ID that was generated with this lease''s node spec.';
-	ELSIF last_id::bigint < known.last_id::bigint THEN
-		RAISE EXCEPTION 'ID % is not the last one of this lease', last_id
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = format('ID %s is known already, as the one given before or as the one that the lease began after.',
-								known.last_id),
-				HINT = 'Give the last ID that was generated with this lease''s node spec.';
-	ELSIF new_last_id IS NOT NULL
-		AND to_timestamp((last_id::bigint >> 24) * 0.256::float8) > clock + guard THEN
-		-- Whoever has the node next could not generate until then.
-		RAISE EXCEPTION 'ID % is too far ahead of the clock', last_id
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = format('Its time is %s, the realm''s clock is at %s, and the guard time is %s.',
-								to_timestamp((last_id::bigint >> 24) * 0.256::float8), clock, guard),
-				HINT = 'Check the clocks of both machines, then try again.';
+	ELSIF last_id IS NULL OR last_id::bigint < known.last_id::bigint THEN
+		last_id := known.last_id;
 	END IF;
 END
 $$;
@@ -283,20 +492,20 @@ $$;
 COMMENT ON FUNCTION scru64_realm.held
 	IS 'lock an active lease, and check the last ID told by its holder';
 
-CREATE FUNCTION scru64_realm.raise_not_active(lease_id uuid) RETURNS void
+CREATE FUNCTION scru64_realm.raise_not_active() RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	RAISE EXCEPTION 'lease is not active'
 		USING ERRCODE = 'object_not_in_prerequisite_state',
-			DETAIL = format('There is no active lease with lease_id %s: it is unknown, has expired, or was released or split.',
-							lease_id),
+			-- without the lease_id: it would be in the log
+			DETAIL = 'No active lease has this lease_id: it is unknown, has expired, or was released or split.',
 			HINT = 'A lease that has ended is not revived. Stop generating, and get a new one from scru64_realm.lease().';
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.raise_not_active(uuid) IS 'error for a lease that is not active';
+COMMENT ON FUNCTION scru64_realm.raise_not_active() IS 'error for a lease that is not active';
 
 
 -- ---------------------------------------------------------------------------
@@ -309,9 +518,12 @@ CREATE FUNCTION scru64_realm.lease(
 	ttl interval DEFAULT '1 day',
 	node_id integer DEFAULT NULL,
 	within text DEFAULT NULL,
+	request uuid DEFAULT NULL,
 	OUT lease_id uuid,
 	OUT node_spec text,
-	OUT expires_at timestamptz
+	OUT granted_at timestamptz,
+	OUT expires_at timestamptz,
+	OUT realm_clock timestamptz
 )
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
@@ -327,9 +539,10 @@ DECLARE
 	place int4range := int4range(0, 16777216);
 	wanted int4range;
 	wanted_start integer;
-	busy_until timestamptz;
-	clock timestamptz;
-	last_id scru64_realm.ledger.last_id%TYPE;
+	busy record;
+	known scru64_realm.ledger;
+	is_owner boolean := pg_has_role(session_user, current_user, 'MEMBER');
+	mark timestamptz;
 BEGIN
 	IF lease.node_id_size IS NULL OR lease.node_id_size NOT BETWEEN 1 AND 23 THEN
 		RAISE EXCEPTION 'invalid node_id_size: %', coalesce(lease.node_id_size::text, 'null')
@@ -391,25 +604,85 @@ BEGIN
 				HINT = 'Try again. Whoever takes a lease should commit at once.';
 	END;
 	PERFORM scru64_realm.commit_durably();
-	guard := scru64_realm.guard();
+	PERFORM scru64_realm.check_home();
+	guard := (SELECT s.guard FROM scru64_realm.settings AS s);
+
+	-- The same request again: the answer to it was lost.
+	IF request IS NOT NULL THEN
+		SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = request;
+		IF FOUND THEN
+			realm_clock := scru64_realm.clock();
+			IF known.released_at IS NOT NULL OR known.expires_at <= realm_clock THEN
+				PERFORM scru64_realm.raise_not_active();
+			ELSIF known.node_id_size <> lease.node_id_size THEN
+				RAISE EXCEPTION 'request was made with another node_id_size: %', known.node_id_size
+					USING ERRCODE = 'invalid_parameter_value',
+						DETAIL = 'A lease was granted to it, and a request is repeated as it was made.',
+						HINT = 'Give each lease a request of its own: gen_random_uuid(), for example.';
+			END IF;
+			lease_id := request;
+			node_spec := scru64_realm.node_spec(known.node_ctr_range, known.granted_at, known.node_id_size);
+			granted_at := known.granted_at;
+			expires_at := known.expires_at;
+			RETURN;
+		END IF;
+	END IF;
 
 	FOR attempt IN 1 .. attempts LOOP
-		clock := scru64_realm.clock();
-		expires_at := scru64_realm.expiry(clock, ttl);
+		realm_clock := scru64_realm.clock();
+		granted_at := realm_clock;
+		expires_at := scru64_realm.expiry(granted_at, ttl);
 
-		-- What is occupied later is not free either: the clock may have gone back.
+		IF scru64_realm.tick(realm_clock) NOT BETWEEN 1 AND scru64_realm.tick('infinity') - 1 THEN
+			RAISE EXCEPTION 'the realm''s clock is at a time without IDs'
+				USING ERRCODE = 'system_error',
+					DETAIL = format('It is at %s. The first IDs are of 1970, and the last ones of 4261.', realm_clock),
+					HINT = 'Correct the clock of the realm''s server.';
+		END IF;
+		mark := (SELECT scru64_realm.mark_time(m.last_value) FROM scru64_realm.pruned_until AS m);
+		IF realm_clock < mark THEN
+			RAISE EXCEPTION 'the realm''s clock is behind leases that have been pruned'
+				USING ERRCODE = 'object_not_in_prerequisite_state',
+					DETAIL = format('It is at %s, and the last of them was occupied until %s.', realm_clock, mark),
+					HINT = 'Correct the clock of the realm''s server if it is behind. If it was ahead before, wait until it gets there.';
+		END IF;
+		mark := (SELECT scru64_realm.mark_time(m.last_value) FROM scru64_realm.lost_until AS m);
+		IF realm_clock < mark THEN
+			RAISE EXCEPTION 'realm grants no new lease until %',
+					CASE WHEN isfinite(mark) THEN mark::text ELSE 'its owner says that nothing was lost' END
+				USING ERRCODE = 'object_not_in_prerequisite_state',
+					DETAIL = format('It was promoted, restored or copied, and leases that it does not know may last until then. Its clock is at %s.',
+									realm_clock),
+					HINT = 'Leases that it knows can be renewed. After a switchover or with a synchronous standby nothing was lost: then the owner can call scru64_realm.nothing_was_lost().';
+		END IF;
+
 		IF lease.node_id IS NOT NULL THEN
-			SELECT max(l.occupied_until) INTO busy_until
-			FROM scru64_realm.ledger AS l
-			WHERE l.node_ctr_range && wanted AND l.occupied && tstzrange(clock, NULL);
-			IF busy_until IS NOT NULL THEN
-				RAISE EXCEPTION 'node %/% is not free', lease.node_id, lease.node_id_size
-					USING ERRCODE = 'object_in_use',
-						DETAIL = CASE WHEN isfinite(busy_until)
-							THEN format('It, or a part of it, is occupied until %s.', busy_until)
-							ELSE 'It, or a part of it, is occupied by a lease that does not expire.' END,
-						HINT = 'Leave node_id out to get one that is free.';
-			END IF;
+			-- a lease before a node in use, and the one that lasts longest
+			FOR busy IN
+				SELECT * FROM scru64_realm.busy(realm_clock, expires_at + guard) AS b
+				WHERE b.node_ctr_range && wanted
+				ORDER BY b.occupied_until DESC NULLS LAST
+			LOOP
+				IF busy.node IS NULL THEN
+					RAISE EXCEPTION 'node %/% is not free', lease.node_id, lease.node_id_size
+						USING ERRCODE = 'object_in_use',
+							DETAIL = CASE
+								WHEN busy.occupied_from > realm_clock THEN
+									format('It, or a part of it, is occupied from %s until %s.', busy.occupied_from, busy.occupied_until)
+								WHEN isfinite(busy.occupied_until) THEN
+									format('It, or a part of it, is occupied until %s.', busy.occupied_until)
+								ELSE 'It, or a part of it, is occupied by a lease that does not expire.' END,
+							HINT = 'Leave node_id out to get one that is free.';
+				ELSIF busy.node_ctr_range <> wanted OR NOT is_owner THEN
+					RAISE EXCEPTION 'node %/% is in use without a lease', lease.node_id, lease.node_id_size
+						USING ERRCODE = 'object_in_use',
+							DETAIL = format('This server generates with node %s, or is set to.', busy.node),
+							HINT = 'Leave node_id out to get one that is free. For this server, the owner of the realm can lease the node that it uses.';
+				END IF;
+				-- after what it has given out
+				granted_at := greatest(granted_at, scru64_realm.tick_start((busy.last_id >> 24) + 1));
+			END LOOP;
+			expires_at := scru64_realm.expiry(granted_at, ttl);
 		ELSE
 			-- Best fit. In a gap of the free node_ctr values, a and b are the first
 			-- and the last place where a block of this size could begin or end. The
@@ -420,10 +693,7 @@ BEGIN
 			SELECT CASE WHEN (a & -a) BETWEEN 1 AND (b & -b) THEN a ELSE b - (b & -b) END AS start
 			INTO wanted_start
 			FROM (SELECT (lower(gap) + block - 1) & -block AS a, upper(gap) & -block AS b
-				  FROM unnest(int4multirange(place) - coalesce(
-						(SELECT range_agg(l.node_ctr_range)
-						 FROM scru64_realm.ledger AS l
-						 WHERE l.occupied_until > clock), '{}')) AS gap
+				  FROM unnest(int4multirange(place) * scru64_realm.free(realm_clock, expires_at + guard)) AS gap
 				  -- each once, and not wherever a or b is written
 				  OFFSET 0) AS ends
 			WHERE a < b
@@ -438,28 +708,13 @@ BEGIN
 			wanted := int4range(wanted_start, wanted_start + block);
 		END IF;
 
-		-- Continue above what earlier holders can have generated, whatever the next
-		-- one's clock says: after the last ID that was told at the end, or else in
-		-- the tick after the guard time, which none of their IDs is later than. After
-		-- the last ID of another node, which may have had only a part of this one or
-		-- more than that, it continues in a later tick. Leave out who ended more than a
-		-- day ago: it takes a clock that is wrong by more than that to come to their
-		-- ticks again. A spec that continues is never wrong, only longer.
-		SELECT max(CASE WHEN l.last_id_final AND l.node_ctr_range = wanted THEN l.last_id::bigint
-						ELSE greatest(l.last_id::bigint >> 24,
-									  CASE WHEN NOT l.last_id_final THEN scru64_realm.tick(l.occupied_until) END)
-							 << 24 | (upper(wanted) - 1) END)
-		INTO last_id
-		FROM scru64_realm.ledger AS l
-		WHERE l.node_ctr_range && wanted AND l.occupied && tstzrange(clock - interval '1 day', NULL);
-
 		BEGIN
 			INSERT INTO scru64_realm.ledger AS l
-				(node_id, node_id_size, holder, granted_at, expires_at, occupied_until, last_id)
-			VALUES (lower(wanted) / block, lease.node_id_size, lease.holder, clock, lease.expires_at,
-					lease.expires_at + guard, last_id)
-			RETURNING l.lease_id,
-				format('%s/%s', coalesce(l.last_id::text, l.node_id::text), l.node_id_size)
+				(lease_id, node_id, node_id_size, holder, granted_at, expires_at, occupied_until, ttl, last_id)
+			VALUES (coalesce(request, gen_random_uuid()), lower(wanted) / block, lease.node_id_size, lease.holder,
+					lease.granted_at, lease.expires_at, lease.expires_at + guard,
+					scru64_realm.promised(granted_at, expires_at), scru64_realm.start(wanted, granted_at))
+			RETURNING l.lease_id, scru64_realm.node_spec(wanted, l.granted_at, l.node_id_size)
 			INTO lease_id, node_spec;
 			RETURN;
 		EXCEPTION WHEN exclusion_violation THEN
@@ -484,11 +739,16 @@ $$;
 COMMENT ON FUNCTION scru64_realm.lease
 	IS 'lease a node: a free one of this size, or this node_id, within a block if one is given';
 
+-- It never takes back what was promised before: the holder goes on with that if the
+-- answer to this is lost.
 CREATE FUNCTION scru64_realm.renew(
 	lease_id uuid,
 	ttl interval DEFAULT '1 day',
-	last_id scru64_realm.ledger.last_id%TYPE DEFAULT NULL
-) RETURNS timestamptz
+	last_id scru64_realm.ledger.last_id%TYPE DEFAULT NULL,
+	OUT expires_at timestamptz,
+	OUT granted_at timestamptz,
+	OUT realm_clock timestamptz
+)
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
 	SET TimeZone = 'UTC'
@@ -498,26 +758,39 @@ AS $$
 #variable_conflict error
 DECLARE
 	held record;
-	new_expiry timestamptz;
+	known scru64_realm.ledger;
 BEGIN
 	PERFORM scru64_realm.expiry(scru64_realm.clock(), ttl);
 	SELECT * INTO held FROM scru64_realm.held(renew.lease_id, renew.last_id);
-	new_expiry := scru64_realm.expiry(held.since, ttl);
+	known := held.known;
+	granted_at := known.granted_at;
+	realm_clock := held.clock;
+	expires_at := scru64_realm.expiry(held.since, ttl);
 	PERFORM scru64_realm.commit_durably();
 	BEGIN
 		UPDATE scru64_realm.ledger AS l
-		SET expires_at = new_expiry, occupied_until = new_expiry + held.guard, last_id = held.last_id
-		WHERE l.lease_id = renew.lease_id;
+		SET expires_at = greatest(l.expires_at, renew.expires_at),
+			occupied_until = greatest(l.occupied_until, renew.expires_at + held.guard),
+			ttl = greatest(l.ttl, scru64_realm.promised(held.since, renew.expires_at)),
+			last_id = held.last_id
+		WHERE l.lease_id = renew.lease_id
+		RETURNING l.expires_at INTO expires_at;
 	EXCEPTION WHEN exclusion_violation THEN
-		-- It had ended and somebody else has the node, by a clock that was ahead.
-		PERFORM scru64_realm.raise_not_active(renew.lease_id);
+		-- The clock was ahead, and somebody else was granted the node.
+		RAISE EXCEPTION 'lease cannot be extended to %', expires_at
+			USING ERRCODE = 'object_in_use',
+				DETAIL = format('It expires at %s, and by a clock that was ahead its node is leased to somebody else after that.',
+								known.expires_at),
+				HINT = 'Give a smaller ttl, or get a new lease from scru64_realm.lease().';
 	END;
-	RETURN new_expiry;
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.renew IS 'let an active lease last for ttl from now on';
+COMMENT ON FUNCTION scru64_realm.renew IS 'let an active lease last for ttl from now on, or for as long as it does';
 
+-- Its IDs end at last_id. So the node is occupied for the guard time, or until the
+-- tick after last_id if that is later. Never for longer than before: what comes then
+-- may be somebody else's already.
 CREATE FUNCTION scru64_realm.release(
 	lease_id uuid,
 	last_id scru64_realm.ledger.last_id%TYPE DEFAULT NULL
@@ -533,25 +806,23 @@ DECLARE
 	held record;
 BEGIN
 	SELECT * INTO held FROM scru64_realm.held(release.lease_id, release.last_id);
-	BEGIN
-		UPDATE scru64_realm.ledger AS l
-		SET released_at = held.since, occupied_until = held.since + held.guard, last_id = held.last_id,
-			last_id_final = release.last_id IS NOT NULL
-		WHERE l.lease_id = release.lease_id;
-	EXCEPTION WHEN exclusion_violation THEN
-		-- as in renew()
-		PERFORM scru64_realm.raise_not_active(release.lease_id);
-	END;
+	UPDATE scru64_realm.ledger AS l
+	SET released_at = held.since, last_id = held.last_id,
+		occupied_until = least(l.occupied_until,
+							   greatest(held.since + held.guard,
+										scru64_realm.tick_start((held.last_id::bigint >> 24) + 1)))
+	WHERE l.lease_id = release.lease_id;
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.release IS 'end an active lease; the next one continues after last_id';
+COMMENT ON FUNCTION scru64_realm.release IS 'end an active lease whose IDs end at last_id';
 
 CREATE FUNCTION scru64_realm.split(
 	INOUT lease_id uuid,
 	node_id_size integer,
 	last_id scru64_realm.ledger.last_id%TYPE DEFAULT NULL,
 	OUT node_spec text,
+	OUT granted_at timestamptz,
 	OUT expires_at timestamptz
 ) RETURNS SETOF record
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER ROWS 16
@@ -563,8 +834,9 @@ AS $$
 #variable_conflict error
 DECLARE
 	held record;
+	known scru64_realm.ledger;
 	block integer;
-	last_tick bigint;
+	since timestamptz;
 BEGIN
 	IF split.node_id_size IS NULL OR split.node_id_size NOT BETWEEN 1 AND 23 THEN
 		RAISE EXCEPTION 'invalid node_id_size: %', coalesce(split.node_id_size::text, 'null')
@@ -574,38 +846,36 @@ BEGIN
 	END IF;
 	block := 1 << (24 - split.node_id_size);
 	SELECT * INTO held FROM scru64_realm.held(split.lease_id, split.last_id);
-	IF split.node_id_size - held.node_id_size NOT BETWEEN 1 AND 12 THEN
+	known := held.known;
+	IF split.node_id_size - known.node_id_size NOT BETWEEN 1 AND 12 THEN
 		RAISE EXCEPTION 'cannot split a lease with a node_id_size of % into leases with a node_id_size of %',
-				held.node_id_size, split.node_id_size
+				known.node_id_size, split.node_id_size
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = 'The new node_ids are longer, by 1 to 12 bits: 2 to 4096 leases come out of it.',
 				HINT = 'To split into more, split what comes out of it.';
 	END IF;
-	PERFORM scru64_realm.commit_durably();
 
-	-- No guard time: it is the same holder. But none of the new leases begins in a
-	-- tick that the old one has come to, as far as that is known.
-	last_tick := held.last_id::bigint >> 24;
-	IF split.last_id IS NULL THEN
-		last_tick := greatest(last_tick, scru64_realm.tick(held.since));
+	-- No guard time: it is the same holder. But the new leases begin after the old
+	-- one's IDs.
+	since := greatest(held.since, scru64_realm.tick_start((held.last_id::bigint >> 24) + 1));
+	IF since >= known.expires_at THEN
+		RAISE EXCEPTION 'lease is over after ID %', held.last_id
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = format('It expires at %s, and what comes out of a split begins at %s.', known.expires_at, since),
+				HINT = 'Renew the lease, then split it.';
 	END IF;
-	BEGIN
-		UPDATE scru64_realm.ledger AS l
-		SET released_at = held.since, occupied_until = held.since, last_id = held.last_id,
-			last_id_final = split.last_id IS NOT NULL
-		WHERE l.lease_id = split.lease_id;
-		RETURN QUERY
-		INSERT INTO scru64_realm.ledger AS l
-			(node_id, node_id_size, holder, granted_at, expires_at, occupied_until, last_id, parent)
-		SELECT start / block, split.node_id_size, held.holder, held.since, held.expires_at, held.expires_at + held.guard,
-			   (last_tick << 24 | (start + block - 1)), split.lease_id
-		FROM generate_series(lower(held.node_ctr_range), upper(held.node_ctr_range) - 1, block) AS start
-		ORDER BY start
-		RETURNING l.lease_id, format('%s/%s', l.last_id, l.node_id_size), l.expires_at;
-	EXCEPTION WHEN exclusion_violation THEN
-		-- as in renew()
-		PERFORM scru64_realm.raise_not_active(split.lease_id);
-	END;
+	PERFORM scru64_realm.commit_durably();
+	UPDATE scru64_realm.ledger AS l
+	SET released_at = since, occupied_until = since, last_id = held.last_id
+	WHERE l.lease_id = split.lease_id;
+	RETURN QUERY
+	INSERT INTO scru64_realm.ledger AS l
+		(node_id, node_id_size, holder, granted_at, expires_at, occupied_until, ttl, last_id, parent)
+	SELECT start / block, split.node_id_size, known.holder, since, known.expires_at, known.occupied_until, known.ttl,
+		   scru64_realm.start(int4range(start, start + block), since), known.lease_id
+	FROM generate_series(lower(known.node_ctr_range), upper(known.node_ctr_range) - 1, block) AS start
+	ORDER BY start
+	RETURNING l.lease_id, scru64_realm.node_spec(l.node_ctr_range, l.granted_at, l.node_id_size), l.granted_at, l.expires_at;
 END
 $$;
 
@@ -633,16 +903,13 @@ COMMENT ON COLUMN scru64_realm.leases.node IS 'both, as in a node spec';
 COMMENT ON COLUMN scru64_realm.leases.holder IS 'who has it, as given to lease()';
 COMMENT ON COLUMN scru64_realm.leases.granted_at IS 'start of the lease';
 COMMENT ON COLUMN scru64_realm.leases.expires_at IS 'end of the lease, unless it is renewed or released before';
-COMMENT ON COLUMN scru64_realm.leases.last_id IS 'last ID told by the holder, or that the lease began after; null if none is known';
+COMMENT ON COLUMN scru64_realm.leases.last_id IS 'last ID told by the holder, or that the lease began after';
 
 CREATE VIEW scru64_realm.capacity WITH (security_barrier) AS
 	WITH gap AS MATERIALIZED (
 		SELECT gap
 		FROM scru64_realm.clock() AS clock,
-			 unnest(int4multirange(int4range(0, 16777216)) - coalesce(
-				(SELECT range_agg(l.node_ctr_range)
-				 FROM scru64_realm.ledger AS l
-				 WHERE l.occupied_until > clock), '{}')) AS gap
+			 unnest(scru64_realm.free(clock, clock + interval '24 hours')) AS gap
 	)
 	SELECT size AS node_id_size,
 		   coalesce(sum(greatest(0, (upper(gap) >> (24 - size)) -
@@ -651,42 +918,75 @@ CREATE VIEW scru64_realm.capacity WITH (security_barrier) AS
 	GROUP BY size
 	ORDER BY size;
 
-COMMENT ON VIEW scru64_realm.capacity IS 'how many nodes of each size could be leased now';
+COMMENT ON VIEW scru64_realm.capacity IS 'how many nodes of each size could be leased now, for a day';
 COMMENT ON COLUMN scru64_realm.capacity.node_id_size IS 'bits of the node_id';
 COMMENT ON COLUMN scru64_realm.capacity.available IS 'nodes of this size that are free, if no others were leased';
 
-CREATE FUNCTION scru64_realm.set_guard(guard interval) RETURNS void
+CREATE FUNCTION scru64_realm.realm_id() RETURNS uuid
+	LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER
+	SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RETURN (SELECT s.realm_id FROM scru64_realm.settings AS s);
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.realm_id() IS 'which realm this is: made by CREATE EXTENSION, kept by dumps';
+
+CREATE FUNCTION scru64_realm.set_guard(guard interval, even_if_unsafe boolean DEFAULT false) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict error
 BEGIN
-	IF set_guard.guard IS NULL OR set_guard.guard NOT BETWEEN interval '1 second' AND interval '1 day' THEN
+	IF set_guard.guard IS NULL OR set_guard.guard NOT BETWEEN interval '0' AND interval '1 day' THEN
 		RAISE EXCEPTION 'invalid guard time: %', coalesce(set_guard.guard::text, 'null')
 			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'It is a time from 1 second to 1 day.',
+				DETAIL = 'It is a time from 0 to 1 day.',
 				HINT = 'It has to cover the rollback allowance of the generators and the difference of their clocks.';
+	ELSIF set_guard.guard < interval '11 seconds' AND even_if_unsafe IS NOT TRUE THEN
+		RAISE EXCEPTION 'guard time is not safe: %', set_guard.guard
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = 'Generators may be ahead of their clock by 10 seconds, and one that stops by its clock has then used IDs of that time.',
+				HINT = 'Give 11 seconds or more, or also even_if_unsafe => true.';
 	END IF;
 	-- in seconds, so that it is the same time whatever the calendar says
-	INSERT INTO scru64_realm.settings AS s (guard)
-	VALUES (make_interval(secs => extract(epoch FROM set_guard.guard)::float8))
-	ON CONFLICT ON CONSTRAINT settings_pkey DO UPDATE SET guard = EXCLUDED.guard;
+	UPDATE scru64_realm.settings AS s
+	SET guard = make_interval(secs => extract(epoch FROM set_guard.guard)::float8);
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.set_guard(interval)
+COMMENT ON FUNCTION scru64_realm.set_guard(interval, boolean)
 	IS 'set the guard time, for leases that are granted, renewed or ended from now on';
 
--- As long as lease() may need to know where a lease ended, its row stays.
+CREATE FUNCTION scru64_realm.nothing_was_lost() RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+	SET search_path = pg_catalog, pg_temp
+	SET lock_timeout = '10s'
+AS $$
+BEGIN
+	LOCK TABLE scru64_realm.allocator IN EXCLUSIVE MODE;
+	PERFORM setval('scru64_realm.home', scru64_realm.here());
+	PERFORM setval('scru64_realm.lost_until', 0);
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.nothing_was_lost()
+	IS 'have a realm that was promoted, restored or copied grant leases at once';
+
+-- Where the last of them ended is kept: should the clock go back behind that, a node
+-- could be leased for a time that one of them was for.
 CREATE FUNCTION scru64_realm.prune(older_than interval) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
 	SET TimeZone = 'UTC'
+	SET lock_timeout = '10s'
 AS $$
 #variable_conflict error
 DECLARE
-	clock timestamptz := scru64_realm.clock();
+	clock timestamptz;
 	pruned bigint;
+	mark bigint;
 BEGIN
 	IF older_than IS NULL OR older_than < interval '0' THEN
 		RAISE EXCEPTION 'invalid age: %', coalesce(older_than::text, 'null')
@@ -696,15 +996,21 @@ BEGIN
 	ELSIF older_than >= interval '1000 years' THEN
 		RETURN 0;
 	END IF;
-	DELETE FROM scru64_realm.ledger AS l
-	WHERE l.occupied_until <= clock - greatest(older_than, interval '1 day');
-	GET DIAGNOSTICS pruned = ROW_COUNT;
+	LOCK TABLE scru64_realm.allocator IN EXCLUSIVE MODE;
+	clock := scru64_realm.clock();
+	WITH gone AS (
+		DELETE FROM scru64_realm.ledger AS l
+		WHERE l.occupied_until <= clock - older_than
+		RETURNING l.occupied_until
+	)
+	SELECT count(*), scru64_realm.mark(max(g.occupied_until)) INTO pruned, mark FROM gone AS g;
+	PERFORM setval('scru64_realm.pruned_until', mark)
+	FROM scru64_realm.pruned_until AS m WHERE mark > m.last_value;
 	RETURN pruned;
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.prune(interval)
-	IS 'delete leases that ended longer ago than this and matter to nobody any more; returns how many';
+COMMENT ON FUNCTION scru64_realm.prune(interval) IS 'delete leases that ended longer ago than this; returns how many';
 
 
 -- ---------------------------------------------------------------------------
@@ -722,7 +1028,7 @@ BEGIN
 	FOR object IN
 		SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END AS kind, 'TABLE' AS acl_kind,
 			   c.oid::regclass::text AS name, c.relacl AS acl
-		FROM pg_class AS c WHERE c.relnamespace = 'scru64_realm'::regnamespace AND c.relkind IN ('r', 'v')
+		FROM pg_class AS c WHERE c.relnamespace = 'scru64_realm'::regnamespace AND c.relkind IN ('r', 'v', 'S')
 		UNION ALL
 		SELECT 'FUNCTION', 'FUNCTION', p.oid::regprocedure::text, p.proacl
 		FROM pg_proc AS p WHERE p.pronamespace = 'scru64_realm'::regnamespace
@@ -744,4 +1050,4 @@ $$;
 
 GRANT USAGE ON SCHEMA scru64_realm TO PUBLIC;
 GRANT SELECT ON scru64_realm.leases, scru64_realm.capacity TO pg_monitor;
-GRANT EXECUTE ON FUNCTION scru64_realm.clock() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION scru64_realm.clock(), scru64_realm.free TO pg_monitor;

@@ -1,6 +1,8 @@
 # 20,000 random requests to a realm, while its clock moves on, stands still, leaps
 # and goes back. What came out is read by a model in this file that shares nothing
-# with the extension: it looks for free blocks by trying them all.
+# with the extension: it looks for free blocks by trying them all. Then all leases
+# that there ever were are looked at, those that were pruned, too: nobody was promised
+# an ID that somebody else was.
 
 use strict;
 use warnings;
@@ -8,7 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use List::Util qw(max);
+use List::Util qw(max min);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Test;
@@ -41,7 +43,7 @@ CREATE FUNCTION pick(low integer, high integer) RETURNS integer LANGUAGE sql VOL
 -- what a holder could tell as its last ID
 CREATE FUNCTION some_id(node_id integer, size integer) RETURNS scru64 LANGUAGE sql VOLATILE
 	RETURN scru64_from_parts(
-		scru64_realm.clock() + pick(-40, 35) * interval '1 s',
+		scru64_realm.clock() + pick(-40, 60) * interval '1 s',
 		CASE WHEN random() < 0.9
 			THEN (node_id << (24 - size)) + pick(0, (1 << (24 - size)) - 1)
 			ELSE pick(0, 16777215) END);
@@ -59,12 +61,14 @@ DECLARE
 	within_size integer;
 	last_id scru64;
 	number integer;
+	request uuid;
 	target given;
 BEGIN
 	FOR i IN 1 .. count LOOP
 		what := random();
 		PERFORM set_config('test.us', (current_setting('test.us')::bigint + CASE
 			WHEN what < 0.02 THEN pick(-60000000, 0)
+			WHEN what < 0.023 THEN pick(-900000000, 0)
 			WHEN what < 0.04 THEN pick(0, 600000000)
 			WHEN what < 0.2 THEN 0
 			ELSE pick(0, 2000000) END)::text, false);
@@ -81,19 +85,30 @@ BEGIN
 		number := pick(greatest(1, number - 200), number);
 		SELECT * INTO target FROM given WHERE n = number;
 		IF target.n IS NULL THEN
-			what := 0;
+			what := 0.1;
 		END IF;
 		last_id := CASE WHEN random() < 0.7 THEN some_id(target.node_id, target.size) END;
 		answer := '';
 
-		IF what < 0.55 THEN
+		IF what < 0.002 THEN
+			seconds := greatest(seconds, 0) * pick(0, 40);
+			args := format('prune %s', seconds);
+			answer := scru64_realm.prune(seconds * interval '1 s');
+		ELSIF what < 0.55 THEN
+			-- a third are requests, of which a third are repeated
+			request := CASE WHEN random() < 0.33 THEN gen_random_uuid() END;
+			IF target.n IS NOT NULL AND random() < 0.33 THEN
+				request := target.lease_id;
+				size := CASE WHEN random() < 0.9 THEN target.size ELSE size END;
+			END IF;
 			within_size := CASE WHEN random() < 0.2 THEN pick(1, least(size, 8)) END;
 			within := pick(0, (1 << within_size) - 1) || '/' || within_size;
 			node_id := CASE WHEN random() < 0.1 THEN pick(0, (1 << size) - 1) END;
-			args := format('lease %s %s %s %s', size, ttl, coalesce(node_id, -1), coalesce(within, '-'));
+			args := format('lease %s %s %s %s %s', size, ttl, coalesce(node_id, -1), coalesce(within, '-'), coalesce(request::text, '-'));
 			BEGIN
-				SELECT format('%s,%s,%s', l.lease_id, l.node_spec, us_of(l.expires_at)) INTO answer
-				FROM scru64_realm.lease(size, 'holder ' || i, ttl, node_id, within) AS l;
+				SELECT format('%s,%s,%s,%s,%s', l.lease_id, l.node_spec, us_of(l.granted_at), us_of(l.expires_at), us_of(l.realm_clock))
+				INTO answer
+				FROM scru64_realm.lease(size, 'holder ' || i, ttl, node_id, within, request) AS l;
 				INSERT INTO given (lease_id, node_id, size)
 				SELECT l.lease_id, l.node_id, l.node_id_size FROM scru64_realm.ledger AS l
 				WHERE l.lease_id = split_part(answer, ',', 1)::uuid;
@@ -103,7 +118,8 @@ BEGIN
 		ELSIF what < 0.75 THEN
 			args := format('renew %s %s %s', target.lease_id, ttl, coalesce(last_id::bigint, -1));
 			BEGIN
-				answer := 'until,' || us_of(scru64_realm.renew(target.lease_id, ttl, last_id));
+				SELECT format('until,%s,%s,%s', us_of(r.expires_at), us_of(r.granted_at), us_of(r.realm_clock)) INTO answer
+				FROM scru64_realm.renew(target.lease_id, ttl, last_id) AS r;
 			EXCEPTION WHEN OTHERS THEN
 				answer := SQLSTATE;
 			END;
@@ -119,7 +135,7 @@ BEGIN
 			size := least(23, target.size + pick(0, 4));
 			args := format('split %s %s %s', target.lease_id, size, coalesce(last_id::bigint, -1));
 			BEGIN
-				SELECT string_agg(format('%s,%s,%s', s.lease_id, s.node_spec, us_of(s.expires_at)), ' ')
+				SELECT string_agg(format('%s,%s,%s,%s', s.lease_id, s.node_spec, us_of(s.granted_at), us_of(s.expires_at)), ' ')
 				INTO answer
 				FROM scru64_realm.split(target.lease_id, size, last_id) AS s;
 				INSERT INTO given (lease_id, node_id, size)
@@ -140,19 +156,14 @@ $node->safe_psql('postgres',
 	"SELECT setseed($seed / 1000000.0);\nSET test.us = 1800000000000000;\n"
 	  . "SELECT request(100);\n" x ($requests / 100));
 
-# The same question, asked inside the database
+# What the model finds, asked inside the database
 is( $node->safe_psql(
 		'postgres', q(
-CREATE TABLE had AS
-	SELECT lease_id, int4range(node_id << (24 - node_id_size), (node_id + 1) << (24 - node_id_size)) AS what,
-		   tstzrange(granted_at, coalesce(released_at, expires_at)) AS at
-	FROM scru64_realm.ledger;
-CREATE INDEX ON had USING gist (at);
-ANALYZE had;
-SELECT count(*) > 5000,
-	   count(*) FILTER (WHERE EXISTS (SELECT FROM had AS b
-									  WHERE a.at && b.at AND a.what && b.what AND a.lease_id <> b.lease_id))
-FROM had AS a;
+SELECT count(*) > 20,
+	   count(*) FILTER (WHERE EXISTS (SELECT FROM scru64_realm.ledger AS b
+									  WHERE a.occupied && b.occupied AND a.node_ctr_range && b.node_ctr_range
+										AND a.lease_id <> b.lease_id))
+FROM scru64_realm.ledger AS a;
 )),
 	't|0',
 	'no two leases of one range at the same time, by the ledger');
@@ -161,7 +172,8 @@ my @log = split(/\n/, $node->safe_psql('postgres', 'SELECT line FROM log ORDER B
 my $final = $node->safe_psql(
 	'postgres', q(
 SELECT lease_id, node_id, node_id_size, us_of(granted_at), us_of(coalesce(released_at, expires_at)),
-	us_of(occupied_until), coalesce(last_id::bigint, -1)
+	us_of(occupied_until), CASE WHEN ttl < '1000 years' THEN (extract(epoch FROM ttl) * 1000000)::bigint::text ELSE 'infinity' END,
+	last_id::bigint
 FROM scru64_realm.ledger ORDER BY lease_id));
 $node->stop;
 
@@ -170,9 +182,11 @@ $node->stop;
 #
 
 my $guard = 30_000_000;
-my $day = 86_400_000_000;
+my $hours = 12 * 3_600_000_000;
 my $never = 9e18;
 my %lease;		# by lease_id
+my %pruned;		# the same
+my $horizon = 0;	# their end
 my @recent;		# those that may occupy their range still
 my %of_node;	# leases of a node, by size and node_id
 my %below;		# leases of a node and of all nodes in it
@@ -217,21 +231,12 @@ sub overlapping
 	return (map({ @{ $of_node{ $key->($_) } || [] } } 1 .. $size - 1), @{ $below{ $key->($size) } || [] });
 }
 
-# The spec that a new lease has to have.
+# The spec that a lease has to have, and the ID that it continues after.
 sub spec_of
 {
-	my ($at, $lo, $size) = @_;
-	my $hi = $lo + 2**(24 - $size);
-	my @before = grep { $_->{until} > $at - $day && $_->{until} > $_->{granted} } overlapping($lo, $size);
-	# not max(): an ID is too long for a floating point number
-	my ($last) = sort { $b <=> $a } map {
-		$_->{final} && $_->{size} == $size
-		  ? $_->{last}
-		  : (max($_->{last} >> 24, $_->{final} ? 0 : tick_of($_->{until})) << 24) + $hi - 1
-	} map { { %{$_}, last => max($_->{last}, 0) } } @before;
+	my ($granted, $lo, $size) = @_;
 
-	return ($lo / 2**(24 - $size) . "/$size", -1) if !@before;
-	return text_of($last, $size);
+	return text_of((tick_of($granted) << 24) + $lo + 2**(24 - $size) - 1, $size);
 }
 
 sub tick_of
@@ -259,10 +264,11 @@ sub text_of
 
 sub grant
 {
-	my ($id, $at, $lo, $size, $expires, $last) = @_;
+	my ($id, $at, $lo, $size, $expires, $until, $ttl) = @_;
+	my ($spec, $last) = spec_of($at, $lo, $size);
 	my $new = {
-		lo => $lo, hi => $lo + 2**(24 - $size), size => $size, granted => $at,
-		expires => $expires, until => $expires + $guard, last => $last, ended => undef, final => 0
+		lo => $lo, hi => $lo + 2**(24 - $size), size => $size, granted => $at, spec => $spec,
+		expires => $expires, until => $until, ttl => $ttl, last => $last, ended => undef
 	};
 
 	push @wrong, "lease $id was given before" if exists $lease{$id};
@@ -270,7 +276,14 @@ sub grant
 	push @recent, $new;
 	push @{ $of_node{ "$size/" . ($lo >> (24 - $size)) } }, $new;
 	push @{ $below{ "$_/" . ($lo >> (24 - $_)) } }, $new foreach (1 .. $size);
-	return;
+	return $spec;
+}
+
+sub shown
+{
+	my ($us) = @_;
+
+	return $us >= $never ? 'infinity' : $us;
 }
 
 # What the last ID that a holder tells does to a request: an error, or what is
@@ -281,9 +294,17 @@ sub check_last
 	my $ctr = $last & 0xffffff;
 
 	return (undef, $held->{last}) if $last < 0;
-	return '22023' if $ctr < $held->{lo} || $ctr >= $held->{hi} || $last < $held->{last};
-	return '22023' if ($last >> 24) * 256_000 > $at + $guard;
-	return (undef, $last);
+	return '22023' if $ctr < $held->{lo} || $ctr >= $held->{hi};
+	return '22023' if $held->{expires} < $never && ($last >> 24) > tick_of($held->{expires});
+	return (undef, $last > $held->{last} ? $last : $held->{last});
+}
+
+# When the tick after an ID's begins
+sub after
+{
+	my ($id) = @_;
+
+	return (($id >> 24) + 1) * 256_000;
 }
 
 sub is_active
@@ -298,39 +319,48 @@ sub conflicts
 {
 	my ($held, $until) = @_;
 
-	return grep { $_ != $held && $_->{granted} < $until && $held->{granted} < $_->{until} }
+	return grep { $_ != $held && $_->{granted} < min($until, $_->{until}) && $held->{granted} < $_->{until} }
 	  overlapping($held->{lo}, $held->{size});
 }
 
 sub expected_lease
 {
-	my ($at, $size, $ttl, $node_id, $within, $answer) = @_;
+	my ($at, $size, $ttl, $node_id, $within, $request, $answer) = @_;
 	my $block = 2**(24 - $size);
 	my ($lo, $hi) = $within eq '-' ? (0, 2**24) : range_of(split(qr{/}, $within));
 	my $expires = $ttl eq 'infinity' ? $never : $at + $ttl * 1_000_000;
-	my @taken = grep { $_->{until} > $at } @recent;
+	my @taken = grep { $_->{until} > $at && $_->{granted} < min($_->{until}, $expires + $guard) } @recent;
+	my ($wanted_lo, $wanted_hi) = $node_id >= 0 ? range_of($node_id, $size) : ($lo, $hi);
 
+	return '22023' if $wanted_lo < $lo || $wanted_hi > $hi || $expires <= $at;
+	if (exists $lease{$request})
+	{
+		my $known = $lease{$request};
+
+		return '55000' if !is_active($at, $known);
+		return '22023' if $known->{size} != $size;
+		$answers{'request repeated'}++;
+		return join(',', $request, $known->{spec}, $known->{granted}, shown($known->{expires}), $at);
+	}
+	return '55000' if $at < $horizon;
 	if ($node_id >= 0)
 	{
-		my ($wanted_lo, $wanted_hi) = range_of($node_id, $size);
-
-		return '22023' if $wanted_lo < $lo || $wanted_hi > $hi || $expires <= $at;
 		return '55006' if grep { $_->{lo} < $wanted_hi && $wanted_lo < $_->{hi} } @taken;
 		$lo = $wanted_lo;
 	}
 	else
 	{
-		return '22023' if $expires <= $at;
 		my @best;
 		best_fit(\@best, $lo, $hi, $block, grep { $_->{lo} < $hi && $lo < $_->{hi} } @taken);
 		return '53400' if !@best;
 		$lo = $best[1];
 	}
-	my ($spec, $last) = spec_of($at, $lo, $size);
-	my ($id) = split(/,/, $answer);
+	my $id = $request eq '-' ? (split(/,/, $answer))[0] : $request;
+	my $spec = grant($id, $at, $lo, $size, $expires, $expires + $guard,
+		$ttl eq 'infinity' ? $never : $ttl * 1_000_000);
 
-	grant($id, $at, $lo, $size, $expires, $last);
-	return join(',', $id, $spec, $expires == $never ? 'infinity' : $expires);
+	$answers{'lease before another'}++ if grep { $_->{granted} > $at } overlapping($lo, $size);
+	return join(',', $id, $spec, $at, shown($expires), $at);
 }
 
 sub expected_renew
@@ -339,13 +369,17 @@ sub expected_renew
 	my $held = $lease{$id};
 
 	return '22023' if $ttl ne 'infinity' && $ttl <= 0;
-	return '55000' if !is_active($at, $held);
+	return '55000' if !$held || !is_active($at, $held);
 	my ($error, $known) = check_last($at, $held, $last);
 	return $error if $error;
-	my $expires = $ttl eq 'infinity' ? $never : max($at, $held->{granted}) + $ttl * 1_000_000;
-	return '55000' if conflicts($held, $expires + $guard);
-	@{$held}{qw(expires until last)} = ($expires, $expires + $guard, $known);
-	return 'until,' . ($expires == $never ? 'infinity' : $expires);
+	my $since = max($at, $held->{granted});
+	my $expires = max($held->{expires}, $ttl eq 'infinity' ? $never : $since + $ttl * 1_000_000);
+	my $until = max($held->{until}, $expires + $guard);
+	return '55006' if conflicts($held, $until);
+	$answers{'renew for less'}++ if $ttl ne 'infinity' && $since + $ttl * 1_000_000 < $held->{expires};
+	$held->{ttl} = max($held->{ttl}, $ttl eq 'infinity' ? $never : $ttl * 1_000_000);
+	@{$held}{qw(expires until last)} = ($expires, $until, $known);
+	return join(',', 'until', shown($expires), $held->{granted}, $at);
 }
 
 sub expected_release
@@ -353,12 +387,13 @@ sub expected_release
 	my ($at, $id, $last) = @_;
 	my $held = $lease{$id};
 
-	return '55000' if !is_active($at, $held);
+	return '55000' if !$held || !is_active($at, $held);
 	my ($error, $known) = check_last($at, $held, $last);
 	return $error if $error;
 	my $ended = max($at, $held->{granted});
-	return '55000' if conflicts($held, $ended + $guard);
-	@{$held}{qw(ended until last final)} = ($ended, $ended + $guard, $known, $last >= 0);
+	my $until = min($held->{until}, max($ended + $guard, after($known)));
+	$answers{'release ahead'}++ if $until > $ended + $guard;
+	@{$held}{qw(ended until last)} = ($ended, $until, $known);
 	return 'done';
 }
 
@@ -367,33 +402,54 @@ sub expected_split
 	my ($at, $id, $size, $last, $answer) = @_;
 	my $held = $lease{$id};
 
-	return '55000' if !is_active($at, $held);
+	return '55000' if !$held || !is_active($at, $held);
 	my ($error, $known) = check_last($at, $held, $last);
 	return $error if $error;
 	return '22023' if $size <= $held->{size};
-	my $ended = max($at, $held->{granted});
-	@{$held}{qw(ended until last final)} = ($ended, $ended, $known, $last >= 0);
-	my $last_tick = $last >= 0 ? $last >> 24 : max($known < 0 ? 0 : $known >> 24, tick_of($ended));
+	my $since = max($at, $held->{granted}, after($known));
+	return '55000' if $since >= $held->{expires};
+	my $until = $held->{until};
+	@{$held}{qw(ended until last)} = ($since, $since, $known);
 
 	my @ids = map { (split(/,/))[0] } split(/ /, $answer);
 	my @children;
 	for (my $lo = $held->{lo}; $lo < $held->{hi}; $lo += 2**(24 - $size))
 	{
-		my ($spec, $child_last) = text_of(($last_tick << 24) + $lo + 2**(24 - $size) - 1, $size);
 		my $child = shift(@ids) || 'missing';
+		my $spec = grant($child, $since, $lo, $size, $held->{expires}, $until, $held->{ttl});
 
-		grant($child, $ended, $lo, $size, $held->{expires}, $child_last);
-		push @children,
-		  join(',', $child, $spec, $held->{expires} == $never ? 'infinity' : $held->{expires});
+		push @children, join(',', $child, $spec, $since, shown($held->{expires}));
 	}
 	return join(' ', @children);
+}
+
+sub expected_prune
+{
+	my ($at, $age) = @_;
+	my @ids = grep { $lease{$_}{until} <= $at - $age * 1_000_000 } keys %lease;
+
+	foreach my $id (@ids)
+	{
+		my $gone = $pruned{$id} = delete $lease{$id};
+
+		$horizon = max($horizon, $gone->{until});
+		# others look for it here
+		$gone->{is_pruned} = 1;
+	}
+	@recent = grep { !$_->{is_pruned} } @recent;
+	foreach my $leases (values %of_node, values %below)
+	{
+		@{$leases} = grep { !$_->{is_pruned} } @{$leases};
+	}
+	return scalar(@ids);
 }
 
 my %expected = (
 	lease => \&expected_lease,
 	renew => \&expected_renew,
 	release => \&expected_release,
-	split => \&expected_split);
+	split => \&expected_split,
+	prune => \&expected_prune);
 
 foreach my $line (@log)
 {
@@ -405,28 +461,41 @@ foreach my $line (@log)
 	last if @wrong > 3;
 
 	# further back than the clock goes
-	@recent = grep { $_->{until} > $at - $day / 8 } @recent if ++$read % 100 == 0;
+	@recent = grep { $_->{until} > $at - $hours } @recent if ++$read % 100 == 0;
 }
 
 is(scalar(@log), $requests, 'there is an answer to each request');
 is(join("\n", @wrong), '', 'each is what it has to be');
 note join(', ', map { "$_: $answers{$_}" } sort keys %answers);
 cmp_ok($answers{$_} || 0, '>', 20, "there are some of: $_")
-  foreach ('lease ok', 'lease 22023', 'lease 53400', 'lease 55006', 'renew ok', 'renew 22023', 'renew 55000',
-	'release ok', 'release 22023', 'release 55000', 'split ok', 'split 22023', 'split 55000');
+  foreach ('lease ok', 'lease 22023', 'lease 53400', 'lease 55000', 'lease 55006', 'lease before another',
+	'renew ok', 'renew 22023', 'renew 55000', 'renew for less', 'release ok', 'release 22023', 'release 55000',
+	'release ahead', 'request repeated', 'split ok', 'split 22023', 'split 55000', 'prune ok');
 
-# All leases of the log, each with the time in which nobody else may have its node.
-my $overlaps = 0;
-my @open;
-foreach my $next (sort { $a->{granted} <=> $b->{granted} } values %lease)
+# All leases of the log, also those that were pruned: the time in which nobody else
+# may have the node, and the ticks that the IDs may be of.
+my @all = (values %lease, values %pruned);
+foreach my $lease (@all)
 {
-	# one that was split at once had its range at no time
-	next if $next->{until} == $next->{granted};
-	@open = grep { $_->{until} > $next->{granted} } @open;
-	$overlaps += grep { $_->{lo} < $next->{hi} && $next->{lo} < $_->{hi} } @open;
-	push @open, $next;
+	$lease->{first_tick} = tick_of($lease->{granted}) + 1;
+	$lease->{end_tick} = $lease->{until} >= $never ? $never : 1 + tick_of(defined $lease->{ended} ? $lease->{until} : $lease->{expires});
 }
-is($overlaps, 0, 'no two leases of one range at the same time, by the answers');
+foreach my $span ([ 'times', 'granted', 'until' ], [ 'ticks', 'first_tick', 'end_tick' ])
+{
+	my ($what, $from, $to) = @{$span};
+	my $overlaps = 0;
+	my @open;
+
+	foreach my $next (sort { $a->{$from} <=> $b->{$from} } @all)
+	{
+		# one that was split at once had its range at no time
+		next if $next->{$to} <= $next->{$from};
+		@open = grep { $_->{$to} > $next->{$from} } @open;
+		$overlaps += grep { $_->{lo} < $next->{hi} && $next->{lo} < $_->{hi} } @open;
+		push @open, $next;
+	}
+	is($overlaps, 0, "no two leases of one range have $what in common, by the answers");
+}
 
 my %in_ledger = map { split(/\|/, $_, 2) } split(/\n/, $final);
 my @differ = grep {
@@ -434,7 +503,7 @@ my @differ = grep {
 	join('|',
 		$l->{lo} / 2**(24 - $l->{size}),
 		$l->{size}, $l->{granted},
-		map({ $_ >= $never ? 'infinity' : $_ } defined $l->{ended} ? $l->{ended} : $l->{expires}, $l->{until}),
+		map({ shown($_) } defined $l->{ended} ? $l->{ended} : $l->{expires}, $l->{until}, $l->{ttl}),
 		$l->{last}) ne (delete $in_ledger{$_} || '')
 } sort keys %lease;
 is(scalar(@differ) + keys %in_ledger, 0, 'the ledger says what the model says');

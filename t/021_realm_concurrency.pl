@@ -22,7 +22,7 @@ $node->start;
 $node->safe_psql(
 	'postgres', q(
 CREATE EXTENSION scru64_realm CASCADE;
-SELECT scru64_realm.set_guard('1 s');
+SELECT scru64_realm.set_guard('1 s', even_if_unsafe => true);
 CREATE ROLE app LOGIN;
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO app;
 
@@ -183,7 +183,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_realm.leases'), '0'
 
 # Others wait for a lease that is not committed, and not forever.
 $node->safe_psql('postgres',
-	q(ALTER FUNCTION scru64_realm.lease(integer, text, interval, integer, text) SET lock_timeout = '100ms'));
+	q(ALTER FUNCTION scru64_realm.lease SET lock_timeout = '100ms'));
 $one->query_safe('BEGIN');
 my $spec = $one->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'one')");
 ($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'two')");
@@ -208,7 +208,7 @@ $one->query_safe('ROLLBACK');
 # A lease that is renewed at the last moment, while somebody else asks for the node:
 # it is in nobody's way until that is committed, and then it is.
 $node->safe_psql('postgres',
-	q(ALTER FUNCTION scru64_realm.lease(integer, text, interval, integer, text) SET lock_timeout = '180s'));
+	q(ALTER FUNCTION scru64_realm.lease SET lock_timeout = '180s'));
 my $id = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 200)");
 foreach my $end ('COMMIT', 'ROLLBACK')
 {
@@ -242,6 +242,31 @@ $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity W
 $one->query_safe('COMMIT');
 ($out, $err) = try_statement($two, 'SELECT 1');
 like($err, qr/ERROR:  55000: lease is not active/, 'who waits for a release cannot renew');
+
+# Requests that are repeated at the same time: one lease, which those who wait get, too.
+my $request = '11111111-2222-4333-8444-555555555555';
+my $ask = "SELECT node_spec FROM scru64_realm.lease(8, 'one', request => '$request')";
+$one->query_safe('BEGIN');
+$spec = $one->query_safe($ask);
+start_statement($two, $ask);
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'")
+  or die 'nobody waits';
+$one->query_safe('COMMIT');
+($out, $err) = try_statement($two, 'SELECT 1');
+like($out, qr/^\Q$spec\E$/m, 'the same request at the same time: the same lease');
+is($err, '', 'without an error');
+
+# Lost answers, lost questions: none costs a node.
+$request =~ tr/1/2/;
+my $leases = $node->safe_psql('postgres', 'SELECT count(*) FROM scru64_realm.ledger');
+for my $n (1 .. 100)
+{
+	my $end = ('ROLLBACK', 'COMMIT', 'COMMIT', 'SELECT 1/0; COMMIT')[ $n % 4 ];
+
+	try_statement($one, "BEGIN; SELECT FROM scru64_realm.lease(8, 'lost', request => '$request'); $end");
+}
+is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_realm.ledger') - $leases,
+	1, '100 requests, repeated or abandoned: one lease');
 
 # It is on disk before it is acknowledged, whatever the session thinks of that.
 foreach my $call (

@@ -31,29 +31,35 @@ CREATE EXTENSION scru64 SCHEMA ids;
 CREATE EXTENSION scru64_realm;
 SELECT scru64_realm.set_guard('1 minute');
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew TO app;
+GRANT USAGE ON SCHEMA ids TO app;
 CREATE TABLE mine (what text, lease_id uuid, node_spec text, expires_at timestamptz);
-INSERT INTO mine SELECT 'a day', l.* FROM scru64_realm.lease(8, 'one') AS l;
-INSERT INTO mine SELECT 'forever', l.* FROM scru64_realm.lease(4, 'two', '1000 years') AS l;
-INSERT INTO mine SELECT 'parent', l.* FROM scru64_realm.lease(6, 'three', node_id => 20) AS l;
-INSERT INTO mine SELECT 'child', s.*
+INSERT INTO mine SELECT 'a day', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(8, 'one') AS l;
+INSERT INTO mine SELECT 'forever', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(4, 'two', '1000 years') AS l;
+INSERT INTO mine SELECT 'parent', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(6, 'three', node_id => 20) AS l;
+INSERT INTO mine SELECT 'child', s.lease_id, s.node_spec, s.expires_at
 FROM mine, scru64_realm.split(lease_id, 8, ids.scru64_from_parts(now(), 20 << 18)) AS s
 WHERE what = 'parent';
-INSERT INTO mine SELECT 'released', l.* FROM scru64_realm.lease(12, 'four', node_id => 4095) AS l;
+INSERT INTO mine SELECT 'released', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(12, 'four', node_id => 4095) AS l;
 SELECT scru64_realm.release(lease_id, ids.scru64_from_parts(now(), 4095 << 12)) FROM mine WHERE what = 'released';
+SELECT setval('scru64_realm.pruned_until', 1);
 );
 $node->safe_psql('realm', $setup, extra_params => [ '-U', 'realm_owner' ]);
 
+my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 my $dump = $node->basedir . '/realm.dump';
 my $state = q(
 SELECT lease_id, node_id, node_id_size, holder, granted_at, expires_at, released_at, occupied_until, last_id, parent,
 	node_ctr_range, occupied FROM scru64_realm.ledger ORDER BY lease_id;
 SELECT * FROM scru64_realm.settings;
+SELECT scru64_realm.realm_id();
+SELECT h.last_value, p.last_value, l.last_value
+FROM scru64_realm.home AS h, scru64_realm.pruned_until AS p, scru64_realm.lost_until AS l;
 SELECT * FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.capacity;
 SELECT p.oid::regprocedure, has_function_privilege('app', p.oid, 'EXECUTE')
 FROM pg_proc AS p WHERE pronamespace = 'scru64_realm'::regnamespace ORDER BY p.oid::regprocedure::text COLLATE "C";
 SELECT relname, has_table_privilege('app', oid, 'SELECT') FROM pg_class
-WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1;
+WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v', 'S') ORDER BY 1;
 );
 # A lease that was split, behind those that came out of it
 $node->safe_psql('realm', 'UPDATE scru64_realm.ledger SET holder = holder WHERE released_at IS NOT NULL');
@@ -75,22 +81,20 @@ foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef
 			SELECT relowner::regrole::text AS owner FROM pg_class WHERE relnamespace = 'scru64_realm'::regnamespace
 			UNION ALL SELECT proowner::regrole::text FROM pg_proc WHERE pronamespace = 'scru64_realm'::regnamespace
 			UNION ALL SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'scru64_realm') AS o)),
-		'1|' . ($owner || $node->safe_psql('postgres', 'SELECT current_user')),
+		'1|' . ($owner || $superuser),
 		"$db: all of it belongs to who restored it");
+	# What was leased since the dump was made, a restored realm does not know.
+	my ($ret, $out, $err) = $node->psql($db, "SELECT scru64_realm.lease(8, 'five')", extra_params => [ '-U', 'app' ]);
+	like($err, qr/realm grants no new lease until its owner says that nothing was lost/, "$db: no new lease");
 	is( $node->safe_psql(
 			$db, "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'forever', 'child')"),
 		'6',
 		"$db: who has a lease can renew it");
-	is( $node->safe_psql($db, "SELECT node_spec FROM scru64_realm.lease(8, 'five')", extra_params => [ '-U', 'app' ]),
-		'1/8', "$db: what is leased next is free");
+	$node->safe_psql($db, 'SELECT scru64_realm.nothing_was_lost()', extra_params => [ '-U', $owner || $superuser ]);
 	is( $node->safe_psql(
-			$db, q(
-UPDATE scru64_realm.ledger SET occupied_until = released_at WHERE holder = 'four';
-SELECT node_spec = (SELECT last_id || '/12' FROM scru64_realm.ledger WHERE holder = 'four')
-FROM scru64_realm.lease(12, 'six', node_id => 4095)
-)),
-		't',
-		"$db: and continues after the last ID of before");
+			$db, "SELECT node_id FROM scru64_realm.lease(8, 'five'), ids.scru64_parse_node_spec(node_spec)",
+			extra_params => [ '-U', 'app' ]),
+		'1', "$db: then what is leased next is free");
 }
 
 # Row by row
@@ -127,8 +131,13 @@ $node->stop;
 $standby->promote;
 is( $standby->safe_psql('realm', "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'child')"),
 	'5', 'after its promotion leases are renewed');
-is($standby->safe_psql('realm', "SELECT node_spec FROM scru64_realm.lease(8, 'seven')"),
-	'1/8', 'and granted');
+my ($ret, $stdout, $stderr) = $standby->psql('realm', "SELECT scru64_realm.lease(8, 'seven')");
+like($stderr, qr/realm grants no new lease until its owner says that nothing was lost/, 'and not granted');
+is( $standby->safe_psql(
+		'realm', q(
+SELECT scru64_realm.nothing_was_lost();
+SELECT node_id FROM scru64_realm.lease(8, 'seven'), ids.scru64_parse_node_spec(node_spec))),
+	"\n1", 'until it is said that nothing was lost');
 
 $standby->stop;
 done_testing();

@@ -23,6 +23,12 @@ CREATE TABLE test_clock (now timestamptz);
 INSERT INTO test_clock VALUES ('2026-12-01 12:00:00+00');
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 	RETURN (SELECT now FROM test_clock);
+-- Of what was generated on this server, by other tests too, the realm sees one node.
+ALTER FUNCTION scru64_realm.generators() RENAME TO all_generators;
+CREATE FUNCTION scru64_realm.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+CREATE FUNCTION node_of(node_spec text) RETURNS text
+	LANGUAGE sql RETURN (SELECT node_id || '/' || node_id_size FROM scru64_parse_node_spec(node_spec));
 
 --
 -- Hot nodes and cold nodes: 8 with 4 bits and 128 with 8 bits fill the realm, in
@@ -30,10 +36,10 @@ CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql
 -- 0xff/8.)
 --
 BEGIN;
-SELECT node_spec, expires_at FROM scru64_realm.lease(8, 'cold');
-SELECT node_spec, expires_at FROM scru64_realm.lease(4, 'hot');
-SELECT node_spec FROM scru64_realm.lease(8, 'cold');
-SELECT node_spec FROM scru64_realm.lease(4, 'hot');
+SELECT node_spec, node_of(node_spec), granted_at, expires_at, realm_clock FROM scru64_realm.lease(8, 'cold');
+SELECT node_of(node_spec), expires_at FROM scru64_realm.lease(4, 'hot');
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'cold');
+SELECT node_of(node_spec) FROM scru64_realm.lease(4, 'hot');
 SELECT count(*) FROM generate_series(3, 128) AS n, scru64_realm.lease(8, 'cold ' || n);
 SELECT count(*) FROM generate_series(3, 8) AS n, scru64_realm.lease(4, 'hot ' || n);
 SELECT count(*), count(*) FILTER (WHERE available > 0) FROM scru64_realm.capacity;
@@ -46,11 +52,11 @@ ROLLBACK;
 
 -- Short node_ids stay available: the smallest free block is taken.
 BEGIN;
-SELECT node_spec FROM scru64_realm.lease(6, 'a', node_id => 1);
-SELECT node_spec FROM scru64_realm.lease(8, 'b');
-SELECT node_spec FROM scru64_realm.lease(5, 'c');
-SELECT node_spec FROM scru64_realm.lease(10, 'd');
-SELECT node_spec FROM scru64_realm.lease(1, 'e');
+SELECT node_of(node_spec) FROM scru64_realm.lease(6, 'a', node_id => 1);
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'b');
+SELECT node_of(node_spec) FROM scru64_realm.lease(5, 'c');
+SELECT node_of(node_spec) FROM scru64_realm.lease(10, 'd');
+SELECT node_of(node_spec) FROM scru64_realm.lease(1, 'e');
 SELECT * FROM scru64_realm.capacity WHERE node_id_size <= 8;
 ROLLBACK;
 
@@ -58,11 +64,11 @@ ROLLBACK;
 -- A block of its own for a site
 --
 BEGIN;
-SELECT node_spec FROM scru64_realm.lease(8, 'site', within => '3/4');
-SELECT node_spec FROM scru64_realm.lease(8, 'site', within => '0x3/4');
-SELECT node_spec FROM scru64_realm.lease(4, 'site', within => '15/4');
-SELECT node_spec FROM scru64_realm.lease(8, 'site', within => scru64_from_parts(now(), 5 << 20) || '/4');
-SELECT node_spec FROM scru64_realm.lease(8, 'site', node_id => 255 - 16, within => '0xe/4');
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'site', within => '3/4');
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'site', within => '0x3/4');
+SELECT node_of(node_spec) FROM scru64_realm.lease(4, 'site', within => '15/4');
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'site', within => scru64_from_parts(now(), 5 << 20) || '/4');
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'site', node_id => 255 - 16, within => '0xe/4');
 SELECT node, holder FROM scru64_realm.leases;
 ROLLBACK;
 
@@ -71,65 +77,74 @@ ROLLBACK;
 --
 SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'app 1', ttl => '1 hour') \gset
 SELECT * FROM scru64_realm.leases;
-SELECT scru64_realm.renew(:'lease_id', '2 hours');
+SELECT * FROM scru64_realm.renew(:'lease_id', '2 hours');
 UPDATE test_clock SET now = now + '1 hour';
-SELECT scru64_realm.renew(:'lease_id');
-SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-01 13:00:00+00', 77));
+SELECT * FROM scru64_realm.renew(:'lease_id');
+SELECT * FROM scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-01 13:00:00+00', 77));
 SELECT * FROM scru64_realm.leases;
 SELECT scru64_realm.release(:'lease_id', scru64_from_parts('2026-12-01 13:00:10+00', 88));
 SELECT * FROM scru64_realm.leases;
--- its end is its end (the DETAIL has its lease_id)
-\set VERBOSITY terse
+-- its end is its end
 SELECT scru64_realm.renew(:'lease_id') IS NULL;
 \echo :SQLSTATE
 SELECT scru64_realm.release(:'lease_id');
 \echo :SQLSTATE
 SELECT scru64_realm.split(:'lease_id', 9);
 \echo :SQLSTATE
-\set VERBOSITY default
 -- not before the guard time is over
 SELECT scru64_realm.lease(8, 'app 2', node_id => 0);
 \echo :SQLSTATE
 UPDATE test_clock SET now = now + '29.999999 s';
 SELECT scru64_realm.lease(9, 'app 2', node_id => 0);
 UPDATE test_clock SET now = now + '0.000001 s';
--- and then after its last ID
-SELECT scru64_from_parts('2026-12-01 13:00:10+00', 88) || '/8' AS expected;
-SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'app 2', '1 hour', node_id => 0) \gset
-\echo :node_spec
+-- and then after the tick in which it is granted, as always
+SELECT scru64_max(now)::bigint >> 24 AS tick FROM test_clock;
+SELECT lease_id, node_spec, prev::bigint >> 24 AS tick, scru64_node_ctr(prev) AS node_ctr, granted_at, expires_at, realm_clock
+FROM scru64_realm.lease(8, 'app 2', '1 hour', node_id => 0), CAST(split_part(node_spec, '/', 1) AS scru64) AS prev \gset
+\echo :node_spec :tick :node_ctr :granted_at :expires_at :realm_clock
 -- The next holder tells nothing and lets it expire: after the guard time, then.
 UPDATE test_clock SET now = now + '1 hour';
-\set VERBOSITY terse
 SELECT scru64_realm.renew(:'lease_id');
 \echo :SQLSTATE
-\set VERBOSITY default
 UPDATE test_clock SET now = now + '30 s';
 BEGIN;
-SELECT node_spec FROM scru64_realm.lease(8, 'app 3', '1 hour');
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'app 3', '1 hour');
 ROLLBACK;
--- A node that had another range continues in a later tick.
+
+--
+-- A request that is repeated
+--
 BEGIN;
-SELECT node_spec, scru64_timestamp(split_part(node_spec, '/', 1)::scru64), scru64_node_ctr(split_part(node_spec, '/', 1)::scru64)
-FROM scru64_realm.lease(9, 'app 3', '1 hour', node_id => 0);
+SELECT lease_id, node_spec, granted_at, expires_at FROM scru64_realm.lease(8, 'app 3', '1 hour', request => '11111111-2222-4333-8444-555555555555');
+UPDATE test_clock SET now = now + '10 minutes';
+SELECT expires_at FROM scru64_realm.renew('11111111-2222-4333-8444-555555555555', '2 hours', scru64_from_parts(scru64_realm.clock(), 7));
+SELECT * FROM scru64_realm.lease(8, 'app 3', '1 hour', request => '11111111-2222-4333-8444-555555555555');
+SELECT node, holder FROM scru64_realm.leases;
+SAVEPOINT repeated;
+SELECT scru64_realm.lease(9, 'app 3', '1 hour', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+ROLLBACK TO repeated;
+SELECT scru64_realm.release('11111111-2222-4333-8444-555555555555');
+SELECT scru64_realm.lease(8, 'app 3', '1 hour', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
 ROLLBACK;
+-- at its end, too
 BEGIN;
-SELECT node_spec, scru64_timestamp(split_part(node_spec, '/', 1)::scru64), scru64_node_ctr(split_part(node_spec, '/', 1)::scru64)
-FROM scru64_realm.lease(7, 'app 3', '1 hour', node_id => 0);
-ROLLBACK;
--- A day later the plain form will do.
-UPDATE test_clock SET now = now + '1 day';
-BEGIN;
-SELECT node_spec FROM scru64_realm.lease(8, 'app 3', '1 hour');
+SELECT lease_id FROM scru64_realm.lease(8, 'app 3', '1 hour', request => '11111111-2222-4333-8444-555555555555');
+UPDATE test_clock SET now = now + '1 hour';
+SELECT scru64_realm.lease(8, 'app 3', '1 hour', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
 ROLLBACK;
 
 --
 -- A standing assignment
 --
-SELECT lease_id, node_spec, expires_at FROM scru64_realm.lease(8, 'db 1', ttl => '1000 years', node_id => 42) \gset
-\echo :node_spec :expires_at
+SELECT lease_id, node_of(node_spec) AS node, expires_at FROM scru64_realm.lease(8, 'db 1', ttl => '1000 years', node_id => 42) \gset
+\echo :node :expires_at
 SELECT scru64_realm.lease(12, 'db 2', node_id => 672);
-SELECT scru64_realm.renew(:'lease_id', '1 day');
-SELECT scru64_realm.renew(:'lease_id', '100000 years');
+-- what it has is not taken back
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', '1 day');
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', '100000 years');
 -- interval has an infinity from PostgreSQL 17 on.
 DO $$
 DECLARE
@@ -137,8 +152,8 @@ DECLARE
 	expires_at timestamptz[];
 BEGIN
 	EXECUTE $query$
-		SELECT lease_id, ARRAY[expires_at, scru64_realm.renew(lease_id, 'infinity')]
-		FROM scru64_realm.lease(8, 'forever', 'infinity')
+		SELECT l.lease_id, ARRAY[l.expires_at, r.expires_at]
+		FROM scru64_realm.lease(8, 'forever', 'infinity') AS l, scru64_realm.renew(l.lease_id, 'infinity') AS r
 	$query$ INTO lease_id, expires_at;
 	RAISE INFO '%', expires_at;
 	PERFORM scru64_realm.release(lease_id);
@@ -159,23 +174,26 @@ SELECT scru64_realm.release(:'lease_id');
 --
 BEGIN;
 SELECT lease_id FROM scru64_realm.lease(4, 'service', '1 hour', node_id => 9) \gset
-SELECT node_spec, expires_at, lease_id <> :'lease_id' AS new FROM scru64_realm.split(:'lease_id', 6);
+SELECT node_spec, granted_at, expires_at, lease_id <> :'lease_id' AS new FROM scru64_realm.split(:'lease_id', 6);
 SELECT node, holder, expires_at FROM scru64_realm.leases;
 SELECT count(*), count(DISTINCT parent) FROM scru64_realm.ledger WHERE parent = :'lease_id';
 SAVEPOINT split;
-\set VERBOSITY terse
 SELECT scru64_realm.renew(:'lease_id');
 \echo :SQLSTATE
-\set VERBOSITY default
 ROLLBACK TO split;
 -- After a last ID, in a later tick
 SELECT lease_id FROM scru64_realm.ledger WHERE node_id = 37 AND node_id_size = 6 \gset
-SELECT node_spec, scru64_node_ctr(split_part(node_spec, '/', 1)::scru64) >> 17 AS node_id
+SELECT node_spec, granted_at, node_of(node_spec)
 FROM scru64_realm.split(:'lease_id', 7, scru64_from_parts(scru64_realm.clock() + '1 s', 37 << 18));
+SELECT released_at, occupied_until FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+ROLLBACK TO split;
+-- in the last of its ticks
+SELECT scru64_realm.split(:'lease_id', 7, scru64_from_parts(expires_at, 37 << 18)) FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+\echo :SQLSTATE
 ROLLBACK;
 BEGIN;
 SELECT lease_id FROM scru64_realm.lease(4, 'service') \gset
-SELECT count(*), min(node_spec) FROM scru64_realm.split(:'lease_id', 16);
+SELECT count(*), min(node_of(node_spec)) FROM scru64_realm.split(:'lease_id', 16);
 ROLLBACK;
 SELECT lease_id FROM scru64_realm.lease(4, 'service') \gset
 SELECT scru64_realm.split(:'lease_id', 17);
@@ -241,24 +259,57 @@ SELECT lease_id FROM scru64_realm.lease(8, 'app 4', node_id => 200) \gset
 SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:00+00', (201 << 16)));
 \echo :SQLSTATE
 SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:00+00', (200 << 16) - 1));
-SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:31+00', (200 << 16)));
-SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:30+00', (200 << 16)));
+-- in the lease's window, whatever the clock says, and not outside; one below a known one is no news
+SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-04 00:00:00.256+00', (200 << 16)));
+\echo :SQLSTATE
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:59:00+00', (200 << 16)));
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:29+00', (200 << 16)));
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', last_id => (200 << 16)::bigint::scru64);
+SELECT node, expires_at, scru64_timestamp(last_id) FROM scru64_realm.leases WHERE holder = 'app 4';
+-- its IDs end there, and so does it
+BEGIN;
 SELECT scru64_realm.release(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:29+00', (200 << 16)));
-SELECT scru64_realm.release(:'lease_id', last_id => (200 << 16)::bigint::scru64);
-SELECT node, expires_at FROM scru64_realm.leases WHERE holder = 'app 4';
+SELECT released_at, occupied_until, occupied_until - scru64_timestamp(last_id) AS a_tick FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+ROLLBACK;
 
 --
 -- A clock that goes back
 --
 UPDATE test_clock SET now = '2026-12-02 00:00:00+00';
 SELECT scru64_realm.lease(8, 'app 5', node_id => 200);
-SELECT scru64_realm.renew(:'lease_id', '1 hour');
-SELECT scru64_realm.release(:'lease_id');
+SELECT scru64_realm.lease(7, 'app 5', node_id => 100, ttl => '23:59:31');
+-- what ends before that is in nobody's way
+BEGIN;
+SELECT granted_at, expires_at FROM scru64_realm.lease(7, 'app 5', node_id => 100, ttl => '23:59:30');
+ROLLBACK;
+-- nothing is taken back
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', '1 hour');
+SELECT scru64_realm.release(:'lease_id', scru64_from_parts('2026-12-03 00:00:00.256+00', 200 << 16));
+-- it ended after its last ID, the known one
 SELECT granted_at, expires_at, released_at, occupied_until FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
-UPDATE test_clock SET now = '2026-12-03 00:00:29+00';
+-- a renewal up to a lease that was granted while the clock was ahead
+SELECT lease_id FROM scru64_realm.lease(8, 'app 5', '1 hour', node_id => 200) \gset
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', '1 day');
+\echo :SQLSTATE
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', '2 hours');
+SELECT scru64_realm.release(:'lease_id');
+UPDATE test_clock SET now = '2026-12-03 00:59:00.223999+00';
 SELECT scru64_realm.lease(8, 'app 5', node_id => 200);
-UPDATE test_clock SET now = '2026-12-03 00:00:30+00';
+UPDATE test_clock SET now = '2026-12-03 00:59:00.224+00';
 SELECT count(*) FROM scru64_realm.lease(8, 'app 5', '1 hour', node_id => 200);
+
+-- and to where there are no IDs
+BEGIN;
+UPDATE test_clock SET now = '1970-01-01 00:00:00.255+00';
+SELECT scru64_realm.lease(8, 'app 5');
+\echo :SQLSTATE
+ROLLBACK;
+BEGIN;
+UPDATE test_clock SET now = '4262-01-01 00:00:00+00';
+SELECT scru64_realm.lease(8, 'app 5');
+\echo :SQLSTATE
+ROLLBACK;
+SELECT scru64_realm.tick('1970-01-01 00:00:00.256+00'), scru64_realm.tick('infinity'), scru64_realm.tick('5000-01-01') = scru64_realm.tick('infinity');
 
 --
 -- The guard time
@@ -266,14 +317,71 @@ SELECT count(*) FROM scru64_realm.lease(8, 'app 5', '1 hour', node_id => 200);
 SELECT scru64_realm.set_guard('2 minutes');
 SELECT lease_id FROM scru64_realm.lease(8, 'app 6', '1 hour', node_id => 201) \gset
 SELECT occupied_until - expires_at AS guard FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+-- less is not taken back, either
 SELECT scru64_realm.set_guard('1 mon -29 days -23:59:00');
-SELECT scru64_realm.renew(:'lease_id', '1 hour');
+SELECT expires_at FROM scru64_realm.renew(:'lease_id', '1 hour');
 SELECT occupied_until - expires_at AS guard FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
-SELECT scru64_realm.set_guard('0');
+SELECT count(*) FROM scru64_realm.renew(:'lease_id', '2 hours');
+SELECT occupied_until - expires_at AS guard FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+SELECT scru64_realm.set_guard('11 s');
+SELECT scru64_realm.set_guard('10.999 s');
+\echo :SQLSTATE
+SELECT scru64_realm.set_guard('0', even_if_unsafe => NULL);
+SELECT scru64_realm.set_guard('0', even_if_unsafe => true);
+SELECT guard FROM scru64_realm.settings;
+SELECT scru64_realm.set_guard('1 minute');
+SELECT scru64_realm.set_guard('-1 s', true);
 \echo :SQLSTATE
 SELECT scru64_realm.set_guard(NULL);
 SELECT scru64_realm.set_guard('1 day 1 s');
 SELECT count(*) FROM scru64_realm.settings;
+
+--
+-- What is in use on this server without a lease
+--
+UPDATE test_clock SET now = '2026-12-10 00:00:00+00';
+SET scru64.node_spec = '0x3/4';
+BEGIN;
+SELECT node_of(node_spec) FROM scru64_realm.lease(4, 'x', within => '1/3');
+SELECT scru64_realm.lease(4, 'x', within => '1/3');
+\echo :SQLSTATE
+ROLLBACK;
+SELECT scru64_realm.lease(5, 'x', node_id => 6);
+\echo :SQLSTATE
+SELECT available FROM scru64_realm.capacity WHERE node_id_size = 3;
+-- The owner leases it for this server, and then it is as any lease.
+SELECT lease_id FROM scru64_realm.lease(4, 'this server', '1 hour', node_id => 3) \gset
+SELECT scru64_realm.lease(4, 'x', node_id => 3);
+RESET scru64.node_spec;
+SELECT scru64_realm.release(:'lease_id', last_id) FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
+UPDATE test_clock SET now = now + '1 minute';
+SELECT available FROM scru64_realm.capacity WHERE node_id_size = 3;
+-- set for a database or a role
+ALTER DATABASE scru64_regression_realm SET scru64.node_spec = '0u2r85hm2pt3/16';
+SELECT node, node_ctr_range FROM scru64_realm.unleased();
+SELECT scru64_realm.lease(15, 'x', node_id => 5500);
+ALTER DATABASE scru64_regression_realm SET scru64.node_spec = '';
+SELECT node FROM scru64_realm.unleased();
+-- what was generated
+BEGIN;
+SET LOCAL scru64.node_spec = '4000000/22';
+SELECT count(scru64_generate());
+SET LOCAL scru64.node_spec = '';
+SET LOCAL test.node = '4000000/22';
+SELECT node, node_ctr_range FROM scru64_realm.unleased();
+SELECT scru64_realm.lease(21, 'x', node_id => 2000000);
+ROLLBACK;
+BEGIN;
+SET LOCAL test.node = '4000000/22';
+UPDATE test_clock SET now = clock_timestamp() - interval '1 s';
+SELECT granted_at - now BETWEEN '0.5 s' AND '2 s' AS after_it FROM test_clock, scru64_realm.lease(22, 'x', node_id => 4000000);
+SELECT pg_sleep(0.3);
+SET LOCAL scru64.node_spec = '4000000/22';
+SELECT count(scru64_generate());
+SET LOCAL scru64.node_spec = '';
+-- it generates with a lease now
+SELECT count(*) FROM scru64_realm.unleased();
+ROLLBACK;
 
 --
 -- Pruning
@@ -290,7 +398,14 @@ SELECT scru64_realm.prune('0');
 UPDATE test_clock SET now = now + '1 hour';
 SELECT scru64_realm.prune('0');
 SELECT holder FROM scru64_realm.ledger ORDER BY holder;
-SELECT node_spec LIKE '____________/8' AS continues FROM scru64_realm.lease(8, 'next', '1 hour', node_id => 100);
+SELECT count(*) FROM scru64_realm.lease(8, 'next', '1 hour', node_id => 100);
+-- a clock that is behind what was pruned
+SELECT scru64_realm.mark_time(last_value) FROM scru64_realm.pruned_until;
+BEGIN;
+UPDATE test_clock SET now = '2027-01-01 00:00:00+00';
+SELECT scru64_realm.lease(8, 'too early', '1 hour', node_id => 103);
+\echo :SQLSTATE
+ROLLBACK;
 UPDATE test_clock SET now = now + '100 days';
 SELECT scru64_realm.prune('1000 years');
 SELECT scru64_realm.prune('90 days');
@@ -302,8 +417,9 @@ SELECT scru64_realm.prune(NULL);
 --
 -- Nobody gets around the constraint, not even the owner.
 --
-INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until)
-VALUES (3264, 13, 'owner', '2030-01-01 00:00:00+00', '2030-01-02 00:00:00+00', '2030-01-02 00:00:30+00');
+INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until, ttl, last_id)
+VALUES (3264, 13, 'owner', '2030-01-01 00:00:00+00', '2030-01-02 00:00:00+00', '2030-01-02 00:00:30+00', '1 day',
+	scru64_from_parts('2030-01-01 00:00:00+00', 3264 << 11));
 \echo :SQLSTATE
 \c :original
 DROP DATABASE scru64_regression_realm;

@@ -51,7 +51,7 @@ CREATE EXTENSION scru64_realm;
 -- All of it belongs to the owner, and nobody else may do anything.
 SELECT c.oid::regclass AS object, relowner::regrole AS owner, a.grantee::regrole, array_agg(privilege_type) AS privileges
 FROM pg_class AS c LEFT JOIN LATERAL aclexplode(relacl) AS a ON a.grantee <> relowner
-WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v')
+WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v', 'S')
 GROUP BY 1, 2, 3 ORDER BY c.oid::regclass::text COLLATE "C";
 SELECT proname, proowner::regrole AS owner, prosecdef AS definer, provolatile AS volatility, proparallel AS parallel,
 	   proisstrict AS strict, proconfig IS NOT NULL AS configured, a.grantee::regrole
@@ -74,6 +74,11 @@ SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.o
 WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped
 	AND coalesce(col_description(attrelid, attnum), '') = '';
 
+-- Of what was generated on this server, by other tests too, the realm sees one node.
+ALTER FUNCTION scru64_realm.generators() RENAME TO all_generators;
+CREATE FUNCTION scru64_realm.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+
 -- Who is not granted anything
 SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'owner', '1 hour') \gset
 SET SESSION AUTHORIZATION regress_realm_app;
@@ -81,30 +86,37 @@ SELECT scru64_realm.lease(8, 'app');
 SELECT scru64_realm.renew(:'lease_id');
 SELECT scru64_realm.release(:'lease_id');
 SELECT scru64_realm.split(:'lease_id', 9);
+SELECT scru64_realm.realm_id();
 SELECT * FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.capacity;
 
 -- EXECUTE alone: leases, and no look at those of others
 SET SESSION AUTHORIZATION regress_realm_owner;
-GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO regress_realm_app;
+GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split,
+	scru64_realm.realm_id TO regress_realm_app;
 SET SESSION AUTHORIZATION regress_realm_app;
-SELECT lease_id AS my_lease_id, node_spec FROM scru64_realm.lease(8, 'app', '1 hour') \gset
-\echo :node_spec
+SELECT lease_id AS my_lease_id, node_id || '/' || node_id_size AS node
+FROM scru64_realm.lease(8, 'app', '1 hour'), hidden.scru64_parse_node_spec(node_spec) \gset
+\echo :node
 SELECT count(*) FROM scru64_realm.renew(:'my_lease_id', '2 hours');
 SELECT * FROM scru64_realm.ledger;
 SELECT lease_id FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.settings;
-INSERT INTO scru64_realm.settings VALUES (true, '1 s');
+SELECT scru64_realm.realm_id() IS NOT NULL AS has_name;
+UPDATE scru64_realm.settings SET guard = '1 s';
+SELECT last_value FROM scru64_realm.lost_until;
+SELECT setval('scru64_realm.lost_until', 0);
 UPDATE scru64_realm.ledger SET expires_at = 'infinity';
 DELETE FROM scru64_realm.ledger;
 BEGIN;
 LOCK TABLE scru64_realm.allocator IN ACCESS SHARE MODE;
 ROLLBACK;
-SELECT scru64_realm.set_guard('1 s');
+SELECT scru64_realm.set_guard('1 s', true);
+SELECT scru64_realm.nothing_was_lost();
+SELECT scru64_realm.free(now(), now());
 SELECT scru64_realm.prune('0');
 SELECT scru64_realm.clock();
 SELECT scru64_realm.held(:'my_lease_id', NULL);
-SELECT scru64_realm.guard();
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql RETURN now();
 CREATE FUNCTION scru64_realm.lease(integer, text) RETURNS text LANGUAGE sql RETURN 'mine';
 ALTER TABLE scru64_realm.ledger DISABLE TRIGGER ALL;
@@ -163,8 +175,11 @@ SET TimeZone = 'America/New_York';
 SET DateStyle = 'SQL, DMY';
 SET plpgsql.extra_errors = 'all';
 CREATE TEMP TABLE ledger (lease_id pg_catalog.uuid);
-SELECT lease_id AS trapped, node_spec FROM scru64_realm.lease(8, 'app', '1 hour', within => '3/4') \gset
-\echo :node_spec
+SELECT lease_id AS trapped, node_id || '/' || node_id_size AS node
+FROM scru64_realm.lease(8, 'app', '1 hour', within => '3/4', request => pg_catalog.gen_random_uuid()),
+	hidden.scru64_parse_node_spec(node_spec) \gset
+\echo :node
+SELECT lease_id OPERATOR(pg_catalog.=) :'trapped' AS same FROM scru64_realm.lease(8, 'app', '1 hour', within => '3/4', request => :'trapped');
 SELECT count(*) FROM scru64_realm.renew(:'trapped', '1 day', hidden.scru64_from_parts(pg_catalog.now(), 48 << 16));
 SELECT node_spec LIKE '%/9' AS split FROM scru64_realm.split(:'trapped', 9);
 SELECT scru64_realm.release(:'my_lease_id');
@@ -175,8 +190,27 @@ SELECT scru64_realm.lease(8, 'app', node_id => 48);
 RESET ALL;
 RESET SESSION AUTHORIZATION;
 
+-- A node in use without a lease: only the owner leases it, who need not be a member
+-- of pg_monitor.
+\c -
+SET lc_messages = 'C';
+SET client_min_messages = warning;
+SET scru64.node_spec = '4100000/22';
+SELECT count(hidden.scru64_generate());
+RESET scru64.node_spec;
+SET test.node = '4100000/22';
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT scru64_realm.lease(22, 'app', node_id => 4100000);
+\echo :SQLSTATE
+SET SESSION AUTHORIZATION regress_realm_owner;
+SELECT count(*) FROM scru64_realm.lease(22, 'this server', '1 hour', node_id => 4100000);
+DROP FUNCTION scru64_realm.generators();
+ALTER FUNCTION scru64_realm.all_generators() RENAME TO generators;
+RESET SESSION AUTHORIZATION;
+
 -- Who monitors sees who has what, and no more.
 SET SESSION AUTHORIZATION regress_realm_monitor;
+SELECT scru64_realm.realm_id();
 SELECT node, holder FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.capacity WHERE node_id_size = 4;
 SELECT lease_id FROM scru64_realm.ledger;

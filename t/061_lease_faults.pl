@@ -1,0 +1,210 @@
+# A realm that is away, or refuses; and servers that are copies of one another.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::RecursiveCopy;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Lease;
+use Scru64Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $template = make_template('template', allows_streaming => 1);
+my $realm = make_realm($template, 'realm');
+
+sub server
+{
+	my ($name, $lines, $from, $backup) = @_;
+	my $server = copy_server($from || $template, $name, backup => $backup);
+
+	$server->append_conf('postgresql.conf', $lines);
+	start_server($server);
+	return $server;
+}
+
+#
+# A realm that refuses, each time in its own words
+#
+my %case_of = (
+	'no such database' => [ 'dbname=nowhere', {}, qr/database "nowhere" does not exist/ ],
+	'no realm in the database' => [ 'dbname=postgres', {}, qr/scru64_realm/ ],
+	'no such server' => [ 'host=/nowhere', {}, qr{connection to server on socket "/nowhere/.*No such file} ],
+	'not a connection string' => [ 'nonsense', {}, qr/missing "=" after "nonsense"/ ],
+	'wrong password' => [ 'user=locked', {}, qr/password authentication failed for user "locked"/ ],
+	'no right' => [ 'user=stranger', {}, qr/permission denied for function lease/ ],
+	'a full realm' => [ '', { lease_within => '1023/10' }, qr/realm is full/ ],
+	'a block that is too small' => [ '', { lease_within => '1023/11' }, qr/does not fit into 1023\/11/ ],
+	'another realm' => [ '', { realm_id => '00000000-0000-0000-0000-00000000000f' },
+		qr/this is realm [0-9a-f-]{36}, and not 00000000-0000-0000-0000-00000000000f/ ],
+);
+$realm->safe_psql('postgres', "CREATE ROLE locked LOGIN PASSWORD 'another one'");
+replace_file($realm->data_dir . '/pg_hba.conf',
+	"local realm locked scram-sha-256\n" . read_file($realm->data_dir . '/pg_hba.conf'));
+$realm->reload;
+$realm->safe_psql('realm', "SELECT lease_id FROM scru64_realm.lease(10, 'other', '1 hour', 1023)");
+
+my $refused = server('refused', fleet_lines($realm, realm => 'dbname=nowhere'));
+my ($realm_line) = fleet_lines($realm) =~ /'(.*)'/;
+foreach my $name (sort keys %case_of)
+{
+	my ($more, $settings, $message) = @{ $case_of{$name} };
+
+	configure_server($refused,
+		fleet_lines($realm, lease_ttl => '10s', lease_within => '', realm_id => '', realm => "$realm_line $more", %{$settings}));
+	my $seen = wait_until(8, sub { try_generate($refused); lease_sql($refused, 'last_error') =~ /($message)/ ? $1 : '' });
+	like($seen, $message, "$name: in the view");
+	note('refused: ' . lease_sql($refused, 'last_error')) if $seen eq '';
+	my ($id, $error) = try_generate($refused);
+	like($error, qr/ERROR:  55000: this server has no lease of a node.*$message/s, "$name: in the error");
+	is(scalar(logged($refused, "the realm has not given.*$message")), 1, "$name: in the log, once")
+	  or note(join("\n", logged($refused, 'the realm has not given')));
+	like(lease_sql($refused, "state, failures > 0, last_error_at > now() - interval '1 min', next_attempt_at < now() + interval '3 s', node_spec"),
+		qr/^failing\|t\|t\|t\|$/, "$name: the view");
+}
+configure_server($refused, fleet_lines($realm, realm_id => $realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()')));
+isnt(wait_for_lease($refused, 15), '', 'all right: a lease');
+is(lease_sql($refused, 'state, failures, last_error, last_error_at'), 'held|0||', 'and no error in the view');
+
+# a worker that cannot start
+$refused->append_conf('postgresql.conf', "max_worker_processes = 0\n");
+$refused->restart;
+like((try_generate($refused))[1], qr/ERROR:  55000: .*DETAIL:  There is no free slot for the lease worker.*HINT:  Raise "max_worker_processes"/s,
+	'no slot for a worker');
+$refused->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+
+#
+# A realm that does not answer: sessions wait, and can be cancelled
+#
+kill('STOP', postmaster_pid($realm));
+$refused->restart;
+my $waiting = time();
+like((try_generate($refused, "SET statement_timeout = '700 ms'; "))[1], qr/ERROR:  57014: /, 'whoever waits can be cancelled');
+cmp_ok(time() - $waiting, '<', 3, 'at once');
+kill('CONT', postmaster_pid($realm));
+isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
+
+# several hosts, and the first one is deaf: a machine that is gone, for example
+{
+	my $dir = PostgreSQL::Test::Utils::tempdir_short();
+	my $deaf = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.5999", Listen => 5) or die "could not listen: $!";
+	my $hosts = "host=$dir," . $realm->host . ' port=5999,' . $realm->port;
+
+	configure_server($refused, fleet_lines($realm, realm => "$hosts dbname=realm user=fleet connect_timeout=2 target_session_attrs=read-write", lease_within => '1/8'));
+	like(wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^[4-7]/10$} && $node }), qr{^[4-7]/10$},
+		'several hosts, the first does not answer: the next one does');
+	configure_server($refused, fleet_lines($realm, lease_within => ''));
+}
+
+#
+# A commit of the realm that did not reach its standby, said by a WARNING.  The answer
+# is no good, nor is one to the same request later as long as there is no standby.
+#
+$refused->stop;
+$realm->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$realm->reload;
+start_server($refused);
+begin_load($refused, 1);
+my $cancel = sub {
+	return $realm->safe_psql('postgres',
+		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'fleet' AND wait_event = 'SyncRep'");
+};
+is(wait_until(10, $cancel), 't', 'the wait for a standby is cancelled');
+like(wait_until(5, sub { lease_sql($refused, 'last_error') }), qr/WARNING/, 'the answer is not taken');
+is(lease_of($refused), '', 'no lease');
+is(wait_until(6, sub { lease_of($refused) || $cancel->() }), 't', 'the same request again waits for the standby, too');
+is(lease_of($refused), '', 'no lease');
+$realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$realm->reload;
+isnt(wait_for_lease($refused, 15), '', 'no standby is waited for any longer: a lease');
+end_loads();
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'refused'"), 1, 'there is one');
+$refused->stop;
+
+#
+# The realm away, until the lease is over
+#
+my $a = server('a', fleet_lines($realm, lease_ttl => '10s'));
+my $d = server('d', fleet_lines($realm));
+start_server($refused);
+my $node_crashed = wait_for_lease($refused, 10);
+isnt(wait_for_lease($a, 10), '', 'a lease of 10 s');
+isnt(wait_for_lease($d, 10), '', 'another server, with a longer one');
+begin_load($a, 3);
+ok(wait_until(8, sub { lease_sql($a, "expires_at - granted_at > '12 s'") eq 't' }), 'it is renewed');
+my $node = lease_of($a);
+# for a copy of a server that is stopped
+$d->stop;
+$d->backup_fs_cold('cold2');
+$realm->stop('immediate');
+my $expires = lease_sql($a, 'extract(epoch FROM expires_at)::numeric(20,3)');
+my ($before) = try_generate($a);
+isnt($before, '', 'the realm is away, and there are IDs');
+# crashes are no matter
+kill('KILL', lease_sql($refused, 'worker_pid'));
+sleep(0.3);
+$refused->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+isnt(wait_until(8, sub { (try_generate($refused))[0] }), '', 'a crash while the realm is away: IDs');
+is(lease_of($refused), $node_crashed, 'of the same node');
+$refused->stop;
+# this one has none
+start_server($d);
+my ($none, $message) = try_generate($d);
+like($message, qr/ERROR:  55000: this server has no lease of a node.*The lease worker says: connection to server/s,
+	'a server that starts has no node');
+my $over = wait_until(20, sub { my ($id, $err) = try_generate($a); $err });
+my $late = time() - $expires;
+like($over, qr{ERROR:  55000: the lease of node $node is over\n.*It ends at \S+ \S+ by the realm's clock, and the next ID is of \S+ \S+\. The lease worker says: connection}s,
+	'at the end of the window there are none');
+cmp_ok($late, '>', -0.3, 'not before');
+cmp_ok($late, '<', 2, sprintf('and not much after: %.2f s', $late));
+like(lease_sql($a, 'state'), qr/held, not renewed|failing/, 'the view: ' . lease_sql($a, 'state, node_spec, failures'));
+cmp_ok(scalar(logged($a, 'the realm has not given')), '<=', 1, 'a line in the log');
+start_server($realm);
+my $back = time();
+isnt(wait_for_lease($a, 25), '', 'the realm is back, and there are IDs, without a restart');
+note(sprintf('after %.1f s', time() - $back));
+my $lease_d = wait_for_lease($d, 15);
+isnt($lease_d, '', 'the one that had none, too');
+
+#
+# Copies of a server that was stopped, of one that runs, by the book and not
+#
+begin_load($d, 2);
+
+my $cold = server('cold', '', $d, 'cold2');
+begin_load($cold, 2);
+$d->backup('hot');
+my $hot = server('hot', '', $d, 'hot');
+begin_load($hot, 2);
+$d->safe_psql('postgres', 'CHECKPOINT');
+system('cp', '-a', $d->data_dir, $d->backup_dir . '/disk');
+unlink($d->backup_dir . '/disk/postmaster.pid');
+my $disk = server('disk', '', $d, 'disk');
+begin_load($disk, 2);
+my %nodes = map { wait_for_lease($_, 15) => 1 } ($cold, $hot, $disk);
+$nodes{ lease_of($d) } = 1;
+is(scalar(grep { $_ ne '' } keys %nodes), 4, 'copies have nodes of their own: ' . join(' ', sort keys %nodes));
+is(lease_of($d), $lease_d, 'and the origin keeps its own');
+
+# crashes in a row: each costs a node at most, for two minutes
+foreach my $crash (1 .. 3)
+{
+	kill_server($disk);
+	start_server($disk);
+}
+isnt(wait_for_lease($disk, 15), '', 'after crashes: a lease');
+my @loads = end_loads();
+my $errors = errors_of(@loads);
+note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys %{$errors}));
+is(join(' ', grep { !/^(55000|57P01|57P03)$/ } keys %{$errors}), '', 'no other error');
+ok_ids($realm, 'all', 10000);
+$_->stop foreach ($a, $d, $cold, $hot, $disk);
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder IN ('cold', 'hot') OR holder = 'd' AND node = '$lease_d'"), 0, 'all are given back');
+done_testing();

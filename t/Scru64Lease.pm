@@ -1,0 +1,305 @@
+# What the tests of leases need: a realm, servers that lease their nodes from it,
+# clients that log what they get whatever happens to their server, and the join of
+# all that with the realm's ledger.
+
+package Scru64Lease;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT = qw(
+  $password
+  begin_load
+  children_of
+  configure_server
+  end_loads
+  errors_of
+  fleet_lines
+  ids_of
+  lease_of
+  lease_sql
+  make_realm
+  note_ids
+  ok_ids
+  postmaster_pid
+  signal_server
+  try_generate
+  wait_for_lease
+  wait_until
+);
+
+our $password = 'not-for-you-4711';
+
+#
+# The realm
+#
+
+# The database of a realm on a server from a template, which is started.  One line
+# makes a realm; servers are the role "fleet".
+sub make_realm
+{
+	my ($template, $name, %params) = @_;
+	my $realm = copy_server($template, $name, clock => $params{clock});
+
+	start_server($realm);
+	$realm->safe_psql('postgres', "CREATE DATABASE realm; CREATE ROLE fleet LOGIN; CREATE ROLE stranger LOGIN");
+	$realm->safe_psql(
+		'realm', q(
+CREATE EXTENSION scru64_realm CASCADE;
+GRANT USAGE ON SCHEMA scru64_realm TO fleet, stranger;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet;
+GRANT EXECUTE ON FUNCTION scru64_realm.realm_id() TO stranger;
+));
+	return $realm;
+}
+
+# What every server of a fleet has in its configuration.
+sub fleet_lines
+{
+	my ($realm, %params) = @_;
+	my %settings = (
+		realm => 'host=' . $realm->host . ' port=' . $realm->port . " dbname=realm user=fleet password=$password",
+		%params);
+
+	return join('', map { my $v = $settings{$_}; $v =~ s/'/''/g; "scru64.$_ = '$v'\n" } sort keys %settings);
+}
+
+# Change settings of the fleet on a server that is up, by a reload.
+sub configure_server
+{
+	my ($server, $lines) = @_;
+
+	$server->append_conf('postgresql.conf', $lines);
+	$server->reload;
+	return;
+}
+
+# A query of the ledger, with ticks: holder, node_ctr values, ticks after which and up
+# to which there are IDs, and the last ID if it was released.
+my $ledger_sql = q(
+SELECT holder, lower(node_ctr_range), upper(node_ctr_range) - 1,
+	scru64_realm.tick(granted_at), scru64_realm.tick(expires_at),
+	CASE WHEN released_at IS NOT NULL THEN last_id::bigint ELSE 0 END,
+	node_id || '/' || node_id_size
+FROM scru64_realm.ledger ORDER BY granted_at);
+
+#
+# Servers
+#
+
+sub postmaster_pid
+{
+	my ($server) = @_;
+
+	return (split(/\n/, read_file($server->data_dir . '/postmaster.pid')))[0];
+}
+
+sub children_of
+{
+	my ($pid) = @_;
+
+	return split(' ', read_file("/proc/$pid/task/$pid/children"));
+}
+
+# A signal to all processes of a server.
+sub signal_server
+{
+	my ($server, $signal) = @_;
+	my $pid = postmaster_pid($server);
+	my @pids = ($pid, children_of($pid));
+
+	kill($signal, $signal eq 'CONT' ? reverse(@pids) : @pids);
+	return;
+}
+
+sub wait_until
+{
+	my ($seconds, $code) = @_;
+	my $end = time() + $seconds;
+
+	while (time() < $end)
+	{
+		my $result = $code->();
+		return $result if $result;
+		sleep(0.1);
+	}
+	return '';
+}
+
+# Columns of the view, as a superuser or another role.
+sub lease_sql
+{
+	my ($server, $columns, $role) = @_;
+	my ($rc, $out, $err) = $server->psql('postgres', "SELECT $columns FROM scru64_lease",
+		extra_params => [ '-U', $role || 'postgres' ]);
+
+	return $rc == 0 ? $out : $err;
+}
+
+# The node that is leased; with seconds, wait for a lease that is not this one.
+sub lease_of
+{
+	my ($server) = @_;
+
+	return lease_sql($server, "coalesce(node_spec, '')");
+}
+
+sub wait_for_lease
+{
+	my ($server, $seconds, $other) = @_;
+
+	return wait_until(
+		$seconds,
+		sub {
+			my ($id) = try_generate($server);
+			my $node = lease_of($server);
+			return $id ne '' && $node ne '' && $node ne ($other || '') ? $node : '';
+		});
+}
+
+#
+# IDs
+#
+
+my %received;		# id => [server, ...]
+my @loads;
+
+# IDs that a server has given out.
+sub note_ids
+{
+	my ($server, @ids) = @_;
+
+	push @{ $received{$_} }, $server->name foreach (@ids);
+	return;
+}
+
+# One ID of a session of its own: the ID, or what went wrong.
+sub try_generate
+{
+	my ($server, $sql) = @_;
+	my ($rc, $out, $err) = $server->psql('postgres', "\\set VERBOSITY verbose\n" . ($sql || '') . 'SELECT scru64_generate()');
+
+	note_ids($server, grep { /^[0-9a-z]{12}$/ } split(/\n/, $out));
+	return ($out, $err);
+}
+
+# Clients that go on whatever happens, until end_loads().
+sub begin_load
+{
+	my ($server, $count) = @_;
+	my $dir = $server->basedir;
+	my $statements = "SELECT scru64_generate();\n" x 40 . "SELECT scru64_generate(20);\n"
+	  . "\\set stop `sleep 0.03; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
+
+	replace_file("$dir/load.sql", $statements x 3000);
+	unlink("$dir/stop");
+	foreach my $n (1 .. $count)
+	{
+		my $log = "$dir/log_" . scalar(@loads);
+		my $psql = "psql -XAtq -v VERBOSITY=verbose -f $dir/load.sql -d \"\$0\" >>$log.ids 2>>$log.err";
+		my $run = IPC::Run::start(
+			[ 'sh', '-c', "while [ ! -e $dir/stop ]; do $psql; sleep 0.1; done",
+				$server->connstr('postgres') . ' application_name=load' ],
+			'<', '/dev/null');
+
+		push @loads, { server => $server, log => $log, run => $run };
+	}
+	return;
+}
+
+# Stop all clients, and note what they have received.
+sub end_loads
+{
+	my %servers = map { $_->{server}->name => $_->{server} } @loads;
+
+	replace_file($_->basedir . '/stop', '') foreach (values %servers);
+	foreach my $server (values %servers)
+	{
+		$server->psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load' AND state <> 'idle'")
+		  if -e $server->data_dir . '/postmaster.pid';
+	}
+	foreach my $load (@loads)
+	{
+		$load->{run}->finish;
+		note_ids($load->{server}, ids_of($load));
+	}
+	return splice(@loads);
+}
+
+sub ids_of
+{
+	my ($load) = @_;
+	my $text = read_file("$load->{log}.ids");
+
+	# the last line may be a part of one
+	return grep { /^[0-9a-z]{12}$/ } split(/\n/, substr($text, 0, rindex($text, "\n") + 1));
+}
+
+# How often clients have got which SQLSTATE.
+sub errors_of
+{
+	my (@of) = @_;
+	my %errors;
+
+	foreach my $load (@of)
+	{
+		$errors{$_}++ foreach (read_file("$load->{log}.err") =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}):/g);
+	}
+	return \%errors;
+}
+
+sub number_of
+{
+	my ($id) = @_;
+	my $number = 0;
+
+	$number = $number * 36 + ($_ ge 'a' ? ord($_) - ord('a') + 10 : $_) foreach (split(//, $id));
+	return $number;
+}
+
+# No ID that was noted was received twice, and each is of a lease of its server, in
+# the lease's window.
+sub ok_ids
+{
+	my ($realm, $name, $least) = @_;
+	my @rows = map { [ split(/\|/) ] } split(/\n/, $realm->safe_psql('realm', $ledger_sql));
+	my @twice = grep { @{ $received{$_} } > 1 } sort keys %received;
+	my @outside;
+	my %nodes;
+
+	foreach my $id (sort keys %received)
+	{
+		my $number = number_of($id);
+		my ($tick, $ctr) = ($number >> 24, $number & 0xffffff);
+		my ($row) = grep {
+			     $_->[0] eq $received{$id}[0]
+			  && $ctr >= $_->[1]
+			  && $ctr <= $_->[2]
+			  && $tick > $_->[3]
+			  && $tick <= $_->[4]
+			  && ($_->[5] == 0 || $number <= $_->[5])
+		} @rows;
+
+		push @outside, "$id of $received{$id}[0]" if !defined $row;
+		$nodes{"$row->[0] $row->[6]"}++ if defined $row;
+	}
+	cmp_ok(scalar(keys %received), '>', $least || 0, "$name: there are IDs");
+	is(join(' ', map { "$_ (@{ $received{$_} })" } @twice[ 0 .. ($#twice > 3 ? 3 : $#twice) ]), '',
+		"$name: none of " . scalar(keys %received) . ' twice');
+	is(join(', ', scalar(@outside) > 4 ? (@outside[ 0 .. 3 ], scalar(@outside)) : @outside), '',
+		"$name: each within a lease of its server");
+	diag(join("\n", map { join(' ', @{$_}) } @rows)) if @outside;
+	note(join(', ', map { "$_: $nodes{$_}" } sort keys %nodes) . '; ' . scalar(@rows) . ' leases');
+	return;
+}
+
+1;
