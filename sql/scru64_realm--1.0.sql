@@ -409,17 +409,21 @@ END;
 COMMENT ON FUNCTION scru64_realm.busy(timestamptz, timestamptz)
 	IS 'what is leased at any time between these, and nodes in use without a lease';
 
-CREATE FUNCTION scru64_realm.free(clock timestamptz, until timestamptz) RETURNS int4multirange
+CREATE FUNCTION scru64_realm.free(
+	clock timestamptz,
+	until timestamptz,
+	place int4range DEFAULT '[0,16777216)'
+) RETURNS int4multirange
 	LANGUAGE plpgsql VOLATILE PARALLEL SAFE SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	RETURN int4multirange(int4range(0, 16777216)) -
-		coalesce((SELECT range_agg(b.node_ctr_range) FROM scru64_realm.busy(clock, until) AS b), '{}');
+	RETURN int4multirange(place) - coalesce(
+		(SELECT range_agg(b.node_ctr_range) FROM scru64_realm.busy(clock, until) AS b WHERE b.node_ctr_range && place), '{}');
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.free(timestamptz, timestamptz) IS 'node_ctr values that can be leased from now until a time';
+COMMENT ON FUNCTION scru64_realm.free IS 'node_ctr values in a place that can be leased from now until a time';
 
 -- A lease that is not acknowledged until it is on disk cannot be forgotten in a
 -- crash and be granted again. If the server has synchronous standbys, it is on
@@ -693,7 +697,7 @@ BEGIN
 			SELECT CASE WHEN (a & -a) BETWEEN 1 AND (b & -b) THEN a ELSE b - (b & -b) END AS start
 			INTO wanted_start
 			FROM (SELECT (lower(gap) + block - 1) & -block AS a, upper(gap) & -block AS b
-				  FROM unnest(int4multirange(place) * scru64_realm.free(realm_clock, expires_at + guard)) AS gap
+				  FROM unnest(scru64_realm.free(realm_clock, expires_at + guard, place)) AS gap
 				  -- each once, and not wherever a or b is written
 				  OFFSET 0) AS ends
 			WHERE a < b
