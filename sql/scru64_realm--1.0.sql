@@ -624,6 +624,9 @@ BEGIN
 						DETAIL = 'A lease was granted to it, and a request is repeated as it was made.',
 						HINT = 'Give each lease a request of its own: gen_random_uuid(), for example.';
 			END IF;
+			-- It may be in the WAL of this server only. So it is written again: then this
+			-- commit, too, waits for the standbys, or says that it did not.
+			UPDATE scru64_realm.ledger AS l SET holder = l.holder WHERE l.lease_id = request;
 			lease_id := request;
 			node_spec := scru64_realm.node_spec(known.node_ctr_range, known.granted_at, known.node_id_size);
 			granted_at := known.granted_at;
