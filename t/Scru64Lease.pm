@@ -198,7 +198,7 @@ sub begin_load
 	my ($server, $count) = @_;
 	my $dir = $server->basedir;
 	my $statements = "SELECT scru64_generate();\n" x 40 . "SELECT scru64_generate(20);\n"
-	  . "\\set stop `sleep 0.03; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
+	  . "\\set stop `sleep 0.06; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
 
 	replace_file("$dir/load.sql", $statements x 3000);
 	unlink("$dir/stop");
