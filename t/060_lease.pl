@@ -134,6 +134,17 @@ foreach my $server ($a, $b)
 }
 
 #
+# A node set by hand first.  The next lease may be had ten seconds later, see below.
+#
+my $d = server('d');
+# the one that the realm would give
+my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s'); ROLLBACK") . '/10';
+$d->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
+try_generate($d);
+like(lease_sql($d, 'last_error'), qr{node $by_hand overlaps one that is set on this server by hand},
+	'a node set by hand first: the worker says why it does not use what it got');
+
+#
 # kill -9 of a backend, of the worker, of the postmaster; a stop
 #
 foreach my $case ([ 'a session', $a ], [ 'the worker', $a ], [ 'a session', $b ], [ 'the worker', $b ])
@@ -174,6 +185,10 @@ foreach my $server ($a, $b)
 	my $after = wait_for_lease($server, 15);
 	ok($after ne '' && $after ne $before, $server->name . ", kill -9 of the postmaster: another node, $before, $after");
 }
+# ends the lease of $c, which gets another one soon, see below
+my $ended = lease_of($c);
+$c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+
 {
 	my $node = lease_of($b);
 	my $began = time();
@@ -210,29 +225,13 @@ foreach my $server ($a, $b)
 }
 
 #
-# scru64_set_ceiling() ends the lease
+# What takes its time
 #
-{
-	my $before = lease_of($c);
-	$c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
-	isnt(wait_for_lease($c, 20, $before), '', 'scru64_set_ceiling(): another lease');
-}
-
-#
-# A node set by hand first
-#
-{
-	my $d = server('d');
-	# the one that the realm would give
-	my $next = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s'); ROLLBACK");
-	$d->safe_psql('postgres', "SET scru64.node_spec = '$next/10'; SELECT scru64_generate()");
-	try_generate($d);
-	my $message = lease_sql($d, 'last_error');
-	like($message, qr{node $next/10 overlaps one that is set on this server by hand}, 'the worker says why it does not use what it got');
-	my $node = wait_for_lease($d, 25);
-	ok($node ne '' && $node ne "$next/10", "a node set by hand first: the worker takes another, $node");
-	$d->stop;
-}
+isnt(wait_for_lease($c, 20, $ended), '', 'scru64_set_ceiling(): another lease');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE node = '$ended'"), 0, 'the one before was given back');
+my $other = wait_for_lease($d, 25);
+ok($other ne '' && $other ne $by_hand, "a node set by hand first: the worker takes another, $by_hand, $other");
+$d->stop;
 
 #
 # Secrets
