@@ -33,69 +33,69 @@ sub server
 #
 # A fleet
 #
-my $a = server('a', "shared_preload_libraries = 'scru64'\n");
-my $b = server('b');
-my $c = server('c');
+my $server_a = server('a', "shared_preload_libraries = 'scru64'\n");
+my $server_b = server('b');
+my $server_c = server('c');
 
-is($b->safe_psql('postgres', 'SELECT scru64_node_spec() IS NULL'), 't', 'no node before one is needed');
-is(lease_sql($b, 'state, node_spec, failures'), 'no worker||0', 'the view without a worker');
-ok(wait_until(10, sub { lease_of($a) }), 'preloaded: a lease without a session that needs one');
-my ($first, $err) = try_generate($b);
+is($server_b->safe_psql('postgres', 'SELECT scru64_node_spec() IS NULL'), 't', 'no node before one is needed');
+is(lease_sql($server_b, 'state, node_spec, failures'), 'no worker||0', 'the view without a worker');
+ok(wait_until(10, sub { lease_of($server_a) }), 'preloaded: a lease without a session that needs one');
+my ($first, $err) = try_generate($server_b);
 is($err, '', 'not preloaded: the first session gets an ID');
 # the realm's own server has the same lines
 configure_server($realm, $lines);
 $realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0");
-begin_load($_, 2) foreach ($a, $b, $c, $realm);
-ok(wait_for_lease($_, 15), $_->name . ' has a lease') foreach ($a, $b, $c, $realm);
-my %nodes = map { $_->safe_psql('postgres', "LOAD 'scru64'; SELECT scru64_node_spec()") => $_->name } ($a, $b, $c);
+begin_load($_, 2) foreach ($server_a, $server_b, $server_c, $realm);
+ok(wait_for_lease($_, 15), $_->name . ' has a lease') foreach ($server_a, $server_b, $server_c, $realm);
+my %nodes = map { $_->safe_psql('postgres', "LOAD 'scru64'; SELECT scru64_node_spec()") => $_->name } ($server_a, $server_b, $server_c);
 is(scalar(keys %nodes), 3, 'three nodes: ' . join(' ', sort keys %nodes));
-is(lease_sql($b, "state, node_spec = scru64_node_spec(), holder, failures, last_error, expires_at - granted_at >= '119s', next_attempt_at BETWEEN now() AND now() + '50s'"),
+is(lease_sql($server_b, "state, node_spec = scru64_node_spec(), holder, failures, last_error, expires_at - granted_at >= '119s', next_attempt_at BETWEEN now() AND now() + '50s'"),
 	'held|t|b|0||t|t', 'the view');
 
 # nodes set by hand go before the lease
-is(substr($b->safe_psql('postgres', "SET scru64.node_spec = '200/8'; SELECT scru64_node_spec()"), 0), '200/8', 'a node set by hand');
-$b->safe_psql('postgres', "CREATE ROLE by_hand LOGIN; ALTER ROLE by_hand SET scru64.node_spec = '201/8'; CREATE DATABASE by_hand; ALTER DATABASE by_hand SET scru64.node_spec = '202/8'");
+is(substr($server_b->safe_psql('postgres', "SET scru64.node_spec = '200/8'; SELECT scru64_node_spec()"), 0), '200/8', 'a node set by hand');
+$server_b->safe_psql('postgres', "CREATE ROLE by_hand LOGIN; ALTER ROLE by_hand SET scru64.node_spec = '201/8'; CREATE DATABASE by_hand; ALTER DATABASE by_hand SET scru64.node_spec = '202/8'");
 foreach my $case ([ 'by_hand', 'postgres', '201/8', 'role' ], [ 'postgres', 'by_hand', '202/8', 'database' ])
 {
 	my ($user, $dbname, $spec, $what) = @{$case};
-	$b->safe_psql($dbname, 'CREATE EXTENSION scru64') if $dbname ne 'postgres';
-	my (undef, $out) = $b->psql($dbname, "SELECT scru64_node_spec(); SELECT scru64_generate()::bigint >> 16 & 255",
+	$server_b->safe_psql($dbname, 'CREATE EXTENSION scru64') if $dbname ne 'postgres';
+	my (undef, $out) = $server_b->psql($dbname, "SELECT scru64_node_spec(); SELECT scru64_generate()::bigint >> 16 & 255",
 		extra_params => [ '-U', $user ]);
 	is($out, "$spec\n" . (split('/', $spec))[0], "a node set for a $what");
 }
 
 # more nodes set by hand than there are slots do not take the lease's
 {
-	my $node = lease_of($b);
-	$b->safe_psql('postgres', "SELECT scru64_generate(); SELECT set_config('scru64.node_spec', n || '/16', false), scru64_generate(3) FROM generate_series(60000, 60199) n; SET scru64.node_spec = ''; SELECT scru64_generate()");
-	is(lease_of($b), $node, 'after 200 nodes set by hand: the same lease');
-	is($b->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'"), 1, 'and its slot');
+	my $node = lease_of($server_b);
+	$server_b->safe_psql('postgres', "SELECT scru64_generate(); SELECT set_config('scru64.node_spec', n || '/16', false), scru64_generate(3) FROM generate_series(60000, 60199) n; SET scru64.node_spec = ''; SELECT scru64_generate()");
+	is(lease_of($server_b), $node, 'after 200 nodes set by hand: the same lease');
+	is($server_b->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'"), 1, 'and its slot');
 }
 
 # a node set by hand that overlaps the lease
-foreach my $spec (lease_of($b), '0/1')
+foreach my $spec (lease_of($server_b), '0/1')
 {
-	my ($out, $message) = try_generate($b, "SET scru64.node_spec = '$spec'; ");
+	my ($out, $message) = try_generate($server_b, "SET scru64.node_spec = '$spec'; ");
 	like($message, qr/ERROR:  55006: node \S+ overlaps node/, "$spec by hand, which is leased");
 }
 
 #
 # Who sees what
 #
-$b->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE other LOGIN');
-like(lease_sql($b, 'state, node_spec', 'monitor'), qr{^held\|\d+/10$}, 'pg_monitor sees the lease');
-like(lease_sql($b, 'state', 'other'), qr/permission denied/, 'others do not');
+$server_b->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE other LOGIN');
+like(lease_sql($server_b, 'state, node_spec', 'monitor'), qr{^held\|\d+/10$}, 'pg_monitor sees the lease');
+like(lease_sql($server_b, 'state', 'other'), qr/permission denied/, 'others do not');
 {
-	my ($rc, $out, $message) = $b->psql('postgres', 'SELECT scru64_node_spec()', extra_params => [ '-U', 'other' ]);
-	is($out, lease_of($b), 'they see their node');
-	($rc, $out, $message) = $b->psql('postgres', "SELECT scru64_generate(); SHOW scru64.realm", extra_params => [ '-U', 'other' ]);
+	my ($rc, $out, $message) = $server_b->psql('postgres', 'SELECT scru64_node_spec()', extra_params => [ '-U', 'other' ]);
+	is($out, lease_of($server_b), 'they see their node');
+	($rc, $out, $message) = $server_b->psql('postgres', "SELECT scru64_generate(); SHOW scru64.realm", extra_params => [ '-U', 'other' ]);
 	like($message, qr/permission denied|must be superuser/, 'and not the connection string');
-	($rc, $out, $message) = $b->psql('postgres', "SELECT scru64_generate() IS NULL; SELECT setting FROM pg_settings WHERE name = 'scru64.realm'", extra_params => [ '-U', 'other' ]);
+	($rc, $out, $message) = $server_b->psql('postgres', "SELECT scru64_generate() IS NULL; SELECT setting FROM pg_settings WHERE name = 'scru64.realm'", extra_params => [ '-U', 'other' ]);
 	is($out, 'f', 'nor in pg_settings');
-	($rc, $out) = $b->psql('postgres', "SELECT backend_type, state, datname, usename, query = ANY ('{\"\",talking with the realm}') FROM pg_stat_activity WHERE backend_type LIKE '%lease%'");
+	($rc, $out) = $server_b->psql('postgres', "SELECT backend_type, state, datname, usename, query = ANY ('{\"\",talking with the realm}') FROM pg_stat_activity WHERE backend_type LIKE '%lease%'");
 	is($out, 'scru64 lease worker|idle||postgres|t', 'pg_stat_activity shows the worker');
 }
-foreach my $server ($a, $b)
+foreach my $server ($server_a, $server_b)
 {
 	my $session = open_session($server);
 	my $pid = $session->query_safe('SELECT scru64_generate() IS NULL; SELECT pg_backend_pid()');
@@ -113,9 +113,9 @@ foreach my $server ($a, $b)
 {
 	my $standby = copy_server($template, 'standby');
 	$standby->append_conf('postgresql.conf', $lines . "shared_preload_libraries = 'scru64'\n");
-	$standby->enable_streaming($a);
+	$standby->enable_streaming($server_a);
 	start_server($standby);
-	catch_up($a, $standby);
+	catch_up($server_a, $standby);
 	my ($out, $message) = try_generate($standby);
 	is($out, '', 'a standby gives no ID');
 	like($message, qr/ERROR:  (25006|55000)/, 'a standby: ' . ($message =~ /ERROR:(.*)/)[0]);
@@ -125,7 +125,7 @@ foreach my $server ($a, $b)
 	my $began = time();
 	ok(wait_for_lease($standby, 15), 'promoted, it does');
 	note(sprintf('lease %.1f s after the promotion', time() - $began));
-	isnt(lease_of($standby), lease_of($a), 'another one than its primary');
+	isnt(lease_of($standby), lease_of($server_a), 'another one than its primary');
 	# two primaries, both of which give out IDs
 	begin_load($standby, 2);
 	sleep(1);
@@ -136,18 +136,18 @@ foreach my $server ($a, $b)
 #
 # A node set by hand first.  The next lease may be had ten seconds later, see below.
 #
-my $d = server('d');
+my $server_d = server('d');
 # the one that the realm would give
 my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s'); ROLLBACK") . '/10';
-$d->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
-try_generate($d);
-like(lease_sql($d, 'last_error'), qr{node $by_hand overlaps one that is set on this server by hand},
+$server_d->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
+try_generate($server_d);
+like(lease_sql($server_d, 'last_error'), qr{node $by_hand overlaps one that is set on this server by hand},
 	'a node set by hand first: the worker says why it does not use what it got');
 
 #
 # kill -9 of a backend, of the worker, of the postmaster; a stop
 #
-foreach my $case ([ 'a session', $a ], [ 'the worker', $a ], [ 'a session', $b ], [ 'the worker', $b ])
+foreach my $case ([ 'a session', $server_a ], [ 'the worker', $server_a ], [ 'a session', $server_b ], [ 'the worker', $server_b ])
 {
 	my ($what, $server) = @{$case};
 	my $session = open_session($server);
@@ -162,22 +162,22 @@ foreach my $case ([ 'a session', $a ], [ 'the worker', $a ], [ 'a session', $b ]
 	is($after, $before, $server->name . ", kill -9 of $what: the same node goes on");
 }
 {
-	my $before = lease_of($c);
-	$c->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease');
-	my $after = wait_for_lease($c, 20);
+	my $before = lease_of($server_c);
+	$server_c->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease');
+	my $after = wait_for_lease($server_c, 20);
 	ok($after ne '' && $after ne $before, "the worker is told to end: it gives the node back, and the next one has another, $before, $after");
 }
 {
 	# what a postmaster keeps of its lease
-	my ($device, $inode) = stat($c->data_dir);
+	my ($device, $inode) = stat($server_c->data_dir);
 	my ($object) = glob('/dev/shm/scru64_lease.*.' . sprintf('%x.%x', $device, $inode));
 	is(defined $object && sprintf('%o', (stat($object))[2] & 07777), '600', 'nobody else can read what is kept of a lease');
-	$c->stop;
+	$server_c->stop;
 	ok(defined $object && !-e $object, 'a stop removes it');
-	start_server($c);
-	isnt(wait_for_lease($c, 15), '', 'started again: a lease');
+	start_server($server_c);
+	isnt(wait_for_lease($server_c, 15), '', 'started again: a lease');
 }
-foreach my $server ($a, $b)
+foreach my $server ($server_a, $server_b)
 {
 	my $before = lease_of($server);
 	kill_server($server);
@@ -185,53 +185,53 @@ foreach my $server ($a, $b)
 	my $after = wait_for_lease($server, 15);
 	ok($after ne '' && $after ne $before, $server->name . ", kill -9 of the postmaster: another node, $before, $after");
 }
-# ends the lease of $c, which gets another one soon, see below
-my $ended = lease_of($c);
-$c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+# ends the lease of $server_c, which gets another one soon, see below
+my $ended = lease_of($server_c);
+$server_c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 
 {
-	my $node = lease_of($b);
+	my $node = lease_of($server_b);
 	my $began = time();
-	$b->stop('fast');
+	$server_b->stop('fast');
 	cmp_ok(time() - $began, '<', 4, 'a fast stop is fast');
 	is($realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE last_id::bigint >> 24 > scru64_realm.tick(granted_at)) FROM scru64_realm.ledger WHERE holder = 'b' AND released_at IS NOT NULL"),
 		'1|1', 'it gives the node back, with the last ID');
-	start_server($b);
-	isnt(wait_for_lease($b, 15), '', 'started again: a lease');
+	start_server($server_b);
+	isnt(wait_for_lease($server_b, 15), '', 'started again: a lease');
 }
 {
 	kill('STOP', postmaster_pid($realm));
 	my $began = time();
-	$b->stop('fast');
+	$server_b->stop('fast');
 	cmp_ok(time() - $began, '<', 4, sprintf('a fast stop with a realm that does not answer: %.1f s', time() - $began));
 	kill('CONT', postmaster_pid($realm));
-	start_server($b);
-	isnt(wait_for_lease($b, 15), '', 'started again: a lease');
+	start_server($server_b);
+	isnt(wait_for_lease($server_b, 15), '', 'started again: a lease');
 }
 
 #
 # The setting emptied, and set again
 #
 {
-	my $before = lease_of($a);
-	configure_server($a, "scru64.realm = ''\n");
+	my $before = lease_of($server_a);
+	configure_server($server_a, "scru64.realm = ''\n");
 	ok(wait_until(2, sub { $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE node = '$before'") eq 0 }),
 		'scru64.realm emptied: the lease is given back');
-	my ($out, $message) = try_generate($a);
+	my ($out, $message) = try_generate($server_a);
 	like($message, qr/ERROR:  55000: node spec is not set/, 'and there is no node');
-	is(lease_sql($a, 'count(*)'), 0, 'nor a row of the view');
-	configure_server($a, $lines);
-	isnt(wait_for_lease($a, 15), '', 'set again: a lease');
+	is(lease_sql($server_a, 'count(*)'), 0, 'nor a row of the view');
+	configure_server($server_a, $lines);
+	isnt(wait_for_lease($server_a, 15), '', 'set again: a lease');
 }
 
 #
 # What takes its time
 #
-isnt(wait_for_lease($c, 20, $ended), '', 'scru64_set_ceiling(): another lease');
+isnt(wait_for_lease($server_c, 20, $ended), '', 'scru64_set_ceiling(): another lease');
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE node = '$ended'"), 0, 'the one before was given back');
-my $other = wait_for_lease($d, 25);
+my $other = wait_for_lease($server_d, 25);
 ok($other ne '' && $other ne $by_hand, "a node set by hand first: the worker takes another, $by_hand, $other");
-$d->stop;
+$server_d->stop;
 
 #
 # Secrets
@@ -242,7 +242,7 @@ note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys
 ok_ids($realm, 'a fleet', 1000);
 my @secrets = ($password, split(/\n/, $realm->safe_psql('realm', "SELECT lease_id FROM scru64_realm.ledger")));
 push @secrets, map { my $hex = $_; $hex =~ s/-//g; ($hex =~ /^[0-9a-f]{32}$/) ? pack('H*', $hex) : () } @secrets;
-foreach my $server ($a, $b, $c)
+foreach my $server ($server_a, $server_b, $server_c)
 {
 	my @found;
 	$server->stop;

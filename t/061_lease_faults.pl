@@ -8,7 +8,6 @@ use lib $FindBin::RealBin;
 
 use IO::Socket::UNIX;
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
@@ -130,21 +129,21 @@ $refused->stop;
 #
 # The realm away, until the lease is over
 #
-my $a = server('a', fleet_lines($realm, lease_ttl => '10s'));
-my $d = server('d', fleet_lines($realm, lease_ttl => '20s'));
+my $server_a = server('a', fleet_lines($realm, lease_ttl => '10s'));
+my $server_d = server('d', fleet_lines($realm, lease_ttl => '20s'));
 start_server($refused);
 my $node_crashed = wait_for_lease($refused, 10);
-isnt(wait_for_lease($a, 10), '', 'a lease of 10 s');
-isnt(wait_for_lease($d, 10), '', 'another server, with a longer one');
-begin_load($a, 2);
-ok(wait_until(8, sub { lease_sql($a, "expires_at - granted_at > '12 s'") eq 't' }), 'it is renewed');
-my $node = lease_of($a);
+isnt(wait_for_lease($server_a, 10), '', 'a lease of 10 s');
+isnt(wait_for_lease($server_d, 10), '', 'another server, with a longer one');
+begin_load($server_a, 2);
+ok(wait_until(8, sub { lease_sql($server_a, "expires_at - granted_at > '12 s'") eq 't' }), 'it is renewed');
+my $node = lease_of($server_a);
 # for a copy of a server that is stopped
-$d->stop;
-$d->backup_fs_cold('cold2');
+$server_d->stop;
+$server_d->backup_fs_cold('cold2');
 $realm->stop('immediate');
-my $expires = lease_sql($a, 'extract(epoch FROM expires_at)::numeric(20,3)');
-my ($before) = try_generate($a);
+my $expires = lease_sql($server_a, 'extract(epoch FROM expires_at)::numeric(20,3)');
+my ($before) = try_generate($server_a);
 isnt($before, '', 'the realm is away, and there are IDs');
 # crashes are no matter
 kill('KILL', lease_sql($refused, 'worker_pid'));
@@ -154,43 +153,43 @@ isnt(wait_until(8, sub { (try_generate($refused))[0] }), '', 'a crash while the 
 is(lease_of($refused), $node_crashed, 'of the same node');
 $refused->stop;
 # this one has none
-start_server($d);
-my ($none, $message) = try_generate($d);
+start_server($server_d);
+my ($none, $message) = try_generate($server_d);
 like($message, qr/ERROR:  55000: this server has no lease of a node.*The lease worker says: connection to server/s,
 	'a server that starts has no node');
-my $over = wait_until(20, sub { my ($id, $err) = try_generate($a); $err });
+my $over = wait_until(20, sub { my ($id, $err) = try_generate($server_a); $err });
 my $late = time() - $expires;
 like($over, qr{ERROR:  55000: the lease of node $node is over\n.*It ends at \S+ \S+ by the realm's clock, and the next ID is of \S+ \S+\. The lease worker says: connection}s,
 	'at the end of the window there are none');
 cmp_ok($late, '>', -0.3, 'not before');
 cmp_ok($late, '<', 2, sprintf('and not much after: %.2f s', $late));
-like(lease_sql($a, 'state'), qr/held, not renewed|failing/, 'the view: ' . lease_sql($a, 'state, node_spec, failures'));
-cmp_ok(scalar(logged($a, 'the realm has not given')), '<=', 1, 'a line in the log');
+like(lease_sql($server_a, 'state'), qr/held, not renewed|failing/, 'the view: ' . lease_sql($server_a, 'state, node_spec, failures'));
+cmp_ok(scalar(logged($server_a, 'the realm has not given')), '<=', 1, 'a line in the log');
 start_server($realm);
 my $back = time();
-isnt(wait_for_lease($a, 25), '', 'the realm is back, and there are IDs, without a restart');
+isnt(wait_for_lease($server_a, 25), '', 'the realm is back, and there are IDs, without a restart');
 note(sprintf('after %.1f s', time() - $back));
-my $lease_d = wait_for_lease($d, 15);
+my $lease_d = wait_for_lease($server_d, 15);
 isnt($lease_d, '', 'the one that had none, too');
 
 #
 # Copies of a server that was stopped, of one that runs, by the book and not
 #
-begin_load($d, 2);
+begin_load($server_d, 2);
 
-my $cold = server('cold', '', $d, 'cold2');
+my $cold = server('cold', '', $server_d, 'cold2');
 begin_load($cold, 2);
-$d->backup('hot');
-my $hot = server('hot', '', $d, 'hot');
+$server_d->backup('hot');
+my $hot = server('hot', '', $server_d, 'hot');
 begin_load($hot, 2);
-system('cp', '-a', $d->data_dir, $d->backup_dir . '/disk');
-unlink($d->backup_dir . '/disk/postmaster.pid');
-my $disk = server('disk', '', $d, 'disk');
+system('cp', '-a', $server_d->data_dir, $server_d->backup_dir . '/disk');
+unlink($server_d->backup_dir . '/disk/postmaster.pid');
+my $disk = server('disk', '', $server_d, 'disk');
 begin_load($disk, 2);
 my %nodes = map { wait_for_lease($_, 15) => 1 } ($cold, $hot, $disk);
-$nodes{ lease_of($d) } = 1;
+$nodes{ lease_of($server_d) } = 1;
 is(scalar(grep { $_ ne '' } keys %nodes), 4, 'copies have nodes of their own: ' . join(' ', sort keys %nodes));
-is(lease_of($d), $lease_d, 'and the origin keeps its own');
+is(lease_of($server_d), $lease_d, 'and the origin keeps its own');
 
 # crashes in a row: each costs a node at most, for two minutes
 foreach my $crash (1 .. 3)
@@ -204,6 +203,6 @@ my $errors = errors_of(@loads);
 note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys %{$errors}));
 is(join(' ', grep { !/^(55000|57P01|57P03)$/ } keys %{$errors}), '', 'no other error');
 ok_ids($realm, 'all', 10000);
-$_->stop foreach ($a, $d, $cold, $hot, $disk);
+$_->stop foreach ($server_a, $server_d, $cold, $hot, $disk);
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder IN ('cold', 'hot') OR holder = 'd' AND node = '$lease_d'"), 0, 'all are given back');
 done_testing();

@@ -145,7 +145,8 @@ sub lease_sql
 	return $rc == 0 ? $out : $err;
 }
 
-# The node that is leased; with seconds, wait for a lease that is not this one.
+# The node that is leased, or nothing; and wait until there is one, and an ID, perhaps of
+# another node than this one.
 sub lease_of
 {
 	my ($server) = @_;
