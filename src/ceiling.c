@@ -48,7 +48,6 @@
 #include "tick_time.h"
 
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
-PG_FUNCTION_INFO_V1(scru64_set_ceiling);
 
 /*
  * Start all nodes above a tick, the ceiling on the page, and give out nothing
@@ -196,26 +195,12 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 }
 
 /*
- * scru64_set_ceiling(timestamptz) -> void
- *
  * Whatever was given out and whatever the page says: all nodes of this server
- * start after this time.  42501 for all but superusers, 25006 in recovery, 22008
- * for a time without a tick.
+ * start after a tick.  Not to be called during recovery.
  */
-Datum
-scru64_set_ceiling(PG_FUNCTION_ARGS)
+void
+ceiling_set(uint64 ceiling)
 {
-	uint64		ceiling;
-
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to call %s", "scru64_set_ceiling()"),
-				 errdetail("Whoever sets the ceiling can make IDs come again."),
-				 errhint("Ask a superuser of this server.")));
-	PreventCommandDuringRecovery("scru64_set_ceiling()");
-	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
-
 	/*
 	 * First the slots: so nothing leaves that the new ceiling does not cover.  If
 	 * it cannot be written, the next raise finds the old one on the page.
@@ -225,5 +210,4 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	ceiling_page_write(ceiling);
 	ceiling_page_unlock();
 	ceiling_page_wait();
-	PG_RETURN_VOID();
 }

@@ -16,6 +16,7 @@
 extern void ceiling_load(uint64 now, uint64 allowance);
 extern bool ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state,
 						  uint64 target, bool wait);
+extern void ceiling_set(uint64 ceiling);
 
 /* For ceiling.c */
 extern bool ceiling_page_lock(bool wait);

@@ -81,6 +81,8 @@ attach(void)
 	{
 		if (*scru64_realm == '\0')
 			node_spec_not_set();
+		/* an error must not leave a slot with another node's key */
+		session_node.slot = NULL;
 		ceiling_load(now, allowance);
 		slot = lease_find_slot(&session_node.key, &state);
 		session_node.generator = generator_make(node_of_key(session_node.key));
@@ -218,6 +220,9 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 			clock_wait(generator_due(&session_node.generator, last, allowance));
 			return false;
 		case GENERATOR_CLOCK_BEHIND:
+			/* a new lease may help */
+			if (session_node.spec.node.node_id_size == 0)
+				lease_wake_worker();
 			clock_behind(*state);
 		case GENERATOR_EXHAUSTED:
 			clock_out_of_range();

@@ -24,6 +24,10 @@
  */
 #include "postgres.h"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "fmgr.h"
 #include "pg_compat.h"
 
@@ -33,6 +37,7 @@
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
+#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -56,6 +61,7 @@
 #define WORKER_RESTART		5	/* seconds */
 
 PG_FUNCTION_INFO_V1(scru64_lease);
+PG_FUNCTION_INFO_V1(scru64_set_ceiling);
 PG_FUNCTION_INFO_V1(scru64_node_spec);
 
 extern PGDLLEXPORT void scru64_lease_main(Datum arg);
@@ -140,18 +146,47 @@ scru64_lease_extend(Scru64Node node, uint64 limit)
 	node_slots_extend_lease(node, limit);
 }
 
-/* End the lease; its last ID, or 0 if it has none. */
+/*
+ * The last ID of a node with a lease: the one it has given out, or the last it can
+ * have given out before it was started in this tick.
+ */
+static uint64
+last_of_state(Scru64Node node, uint64 state)
+{
+	Generator	generator;
+
+	if (state == 0 || state == NODE_STATE_CHANGING || node.node_id_size == 0)
+		return 0;
+	generator = generator_make(node);
+	return node_state_last(state, &generator);
+}
+
+/* The object that a lease is kept in; a copy of the data directory has another. */
+void
+scru64_lease_object_name(char *name)
+{
+	struct stat dir;
+
+	if (stat(DataDir, &dir) != 0)
+		memset(&dir, 0, sizeof(dir));
+	snprintf(name, LEASE_OBJECT_NAMELEN, "/scru64_lease.%u.%llx.%llx",
+			 (unsigned int) geteuid(), (unsigned long long) dir.st_dev,
+			 (unsigned long long) dir.st_ino);
+}
+
+/* End the lease; its last ID, or 0 if there was none. */
 uint64
 scru64_lease_end(void)
 {
+	Scru64Node	node = lease_info().node;
 	uint64		state = node_slots_end_lease();
 
-	return state != 0 && state != NODE_STATE_CHANGING && node_state_is_id(state) ? state : 0;
+	return last_of_state(node, state);
 }
 
 /*
  * Is there a lease, or has somebody ended it, by scru64_set_ceiling() for example?
- * Its last ID, or 0 if it has none yet.
+ * Its last ID, as above.
  */
 bool
 scru64_lease_is_held(uint64 *last_id)
@@ -161,7 +196,7 @@ scru64_lease_is_held(uint64 *last_id)
 
 	if (node_slots_find_leased(&key, &state) == NULL)
 		return false;
-	*last_id = node_state_is_id(state) ? state : 0;
+	*last_id = last_of_state(node_of_key(key), state);
 	return true;
 }
 
@@ -245,8 +280,9 @@ request_worker(void)
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-static void
-wake_worker(void)
+/* Have the worker look at once, if there is one. */
+void
+lease_wake_worker(void)
 {
 	Lease	   *lease = node_slots_lease();
 	Latch	   *latch;
@@ -317,7 +353,7 @@ lease_find_slot(NodeKey *key, uint64 *state)
 		info = lease_info();
 		if (!has_place || !worth_waiting(&info, began))
 			no_lease(&info, has_place);
-		wake_worker();
+		lease_wake_worker();
 		nap();
 	}
 }
@@ -331,7 +367,9 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick)
 {
 	uint64		began = monotonic_ms();
 
-	wake_worker();
+	/* from here on no change is missed */
+	ConditionVariablePrepareToSleep(&node_slots_lease()->changed);
+	lease_wake_worker();
 	nap();
 	for (;;)
 	{
@@ -351,6 +389,40 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick)
 		}
 		nap();
 	}
+}
+
+/*
+ * scru64_set_ceiling(timestamptz) -> void
+ *
+ * Whatever was given out and whatever the page says: all nodes of this server
+ * start after this time.  42501 for all but superusers, 25006 in recovery, 22008
+ * for a time without a tick.
+ *
+ * It ends the lease, and nobody resumes that: the ceiling no longer tells how far
+ * its IDs went.
+ */
+Datum
+scru64_set_ceiling(PG_FUNCTION_ARGS)
+{
+	char		name[LEASE_OBJECT_NAMELEN];
+	uint64		ceiling;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to call %s", "scru64_set_ceiling()"),
+				 errdetail("Whoever sets the ceiling can make IDs come again."),
+				 errhint("Ask a superuser of this server.")));
+	PreventCommandDuringRecovery("scru64_set_ceiling()");
+	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
+
+	scru64_lease_object_name(name);
+	(void) shm_unlink(name);
+	ceiling_set(ceiling);
+	/* it may have renewed, and kept, the lease meanwhile */
+	(void) shm_unlink(name);
+	lease_wake_worker();
+	PG_RETURN_VOID();
 }
 
 /*

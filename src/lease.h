@@ -18,6 +18,7 @@
 #include "node_slots.h"
 
 #define LEASE_TEXT_LEN		256
+#define LEASE_OBJECT_NAMELEN	128
 
 /* What is known of the lease and of the worker that keeps it. */
 typedef struct LeaseInfo
@@ -49,12 +50,14 @@ extern void lease_init(Lease *lease);
 extern LeaseInfo lease_info(void);
 extern NodeSlot *lease_find_slot(NodeKey *key, uint64 *state);
 extern void lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick);
+extern void lease_wake_worker(void);
 extern void register_lease_worker(void);
 
 /* For the worker */
 extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
 extern PGDLLEXPORT bool scru64_lease_claim(pid_t worker_pid);
 extern PGDLLEXPORT void scru64_lease_attach_worker(Latch *latch);
+extern PGDLLEXPORT void scru64_lease_object_name(char *name);
 extern PGDLLEXPORT uint64 scru64_lease_load_ceiling(void);
 extern PGDLLEXPORT bool scru64_lease_begin(Scru64Node node, uint64 timestamp, uint64 limit);
 extern PGDLLEXPORT void scru64_lease_extend(Scru64Node node, uint64 limit);

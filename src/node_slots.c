@@ -515,6 +515,8 @@ node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 	}
 	if (is_free)
 	{
+		if (pg_atomic_read_u32(&slot->key) != 0)
+			forget_state(take_slot(slot));
 		node_slots->was_leased[node_slots->next_leased] = key;
 		node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 		pg_atomic_write_u64(&slot->limit, limit);
@@ -553,6 +555,9 @@ node_slots_end_lease(void)
 		node_slots->lease.last_state = take_slot(&node_slots->leased);
 	state = node_slots->lease.last_state;
 	node_slots->lease.last_state = 0;
+	/* a node by hand that was leased too long ago to be refused starts above it */
+	if (state != 0)
+		forget_state(state);
 	LWLockRelease(&node_slots->lock);
 	return state;
 }

@@ -204,8 +204,6 @@ SELECT scru64_realm.lease(22, 'app', node_id => 4100000);
 \echo :SQLSTATE
 SET SESSION AUTHORIZATION regress_realm_owner;
 SELECT count(*) FROM scru64_realm.lease(22, 'this server', '1 hour', node_id => 4100000);
-DROP FUNCTION scru64_realm.generators();
-ALTER FUNCTION scru64_realm.all_generators() RENAME TO generators;
 RESET SESSION AUTHORIZATION;
 
 -- Who monitors sees who has what, and no more.
@@ -229,6 +227,8 @@ SELECT count(*), min(node_spec) LIKE '____________/10' AS continue FROM scru64_r
 RESET SESSION AUTHORIZATION;
 
 -- It takes scru64, and goes with it; nothing is left.
+DROP FUNCTION scru64_realm.generators();
+ALTER FUNCTION scru64_realm.all_generators() RENAME TO generators;
 DROP EXTENSION scru64;
 ALTER EXTENSION scru64_realm SET SCHEMA public;
 DROP EXTENSION scru64 CASCADE;

@@ -22,6 +22,7 @@
 #include "postmaster/postmaster.h"
 #include "utils/timestamp.h"
 
+#include "../lease.h"
 #include "kept_lease.h"
 
 #define BOOT_ID_FILE		"/proc/sys/kernel/random/boot_id"
@@ -46,18 +47,6 @@ read_identity(Identity *identity)
 	return known;
 }
 
-/* The object's name; a copy of the data directory has another one. */
-static void
-object_name(char *name, size_t size)
-{
-	struct stat dir;
-
-	if (stat(DataDir, &dir) != 0)
-		memset(&dir, 0, sizeof(dir));
-	snprintf(name, size, "/scru64_lease.%u.%llx.%llx", (unsigned int) geteuid(),
-			 (unsigned long long) dir.st_dev, (unsigned long long) dir.st_ino);
-}
-
 /*
  * Keep a lease for a worker of the same postmaster; one without a lease_id says
  * that there is none.
@@ -65,10 +54,10 @@ object_name(char *name, size_t size)
 void
 keep_lease(HeldLease *held)
 {
-	char		name[NAMEDATALEN * 2];
+	char		name[LEASE_OBJECT_NAMELEN];
 	int			fd;
 
-	object_name(name, sizeof(name));
+	scru64_lease_object_name(name);
 	(void) shm_unlink(name);
 	if (held->lease_id[0] == '\0' || !read_identity(&held->identity))
 		return;
@@ -84,13 +73,13 @@ keep_lease(HeldLease *held)
 bool
 recall_lease(HeldLease *held)
 {
-	char		name[NAMEDATALEN * 2];
+	char		name[LEASE_OBJECT_NAMELEN];
 	Identity	identity;
 	struct stat object;
 	bool		complete;
 	int			fd;
 
-	object_name(name, sizeof(name));
+	scru64_lease_object_name(name);
 	fd = shm_open(name, O_RDONLY, 0);
 	if (fd < 0)
 		return false;

@@ -3,8 +3,9 @@
  * realm.c
  *		One question to the realm and its answer, by libpq.
  *
- * Part of the lease worker.  Never blocks for longer than it is told: it waits for
- * the socket and the latch together, and leaves at once when the worker is to stop
+ * Part of the lease worker.  Never blocks for longer than it is told, but for the
+ * names of hosts, which libpq has resolved: it waits for the socket and the latch
+ * together, and leaves at once when the worker is to stop
  * or to read its settings, unless it is stopping already.  Never cancels a query:
  * the caller closes the connection.  May call nothing of ours.
  *
@@ -58,6 +59,7 @@ wait_for_realm(PGconn *conn, int events, int64 deadline, bool stopping)
 								 PQsocket(conn), (long) left, PG_WAIT_EXTENSION);
 	if (happened & WL_LATCH_SET)
 		ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
 	return !((ShutdownRequestPending || ConfigReloadPending) && !stopping);
 }
 
@@ -140,6 +142,9 @@ realm_connect(const char *conninfo, int64 deadline, bool stopping)
 								   count_items(option(options, "hostaddr"))));
 	PGconn	   *conn = NULL;
 
+	/* libpq's own message would quote it, and a password may be in it */
+	if (options == NULL)
+		return NULL;
 	for (int i = 0; i < hosts; i++)
 	{
 		int			host = (good + i) % hosts;
@@ -186,7 +191,8 @@ realm_ask(PGconn *conn, const char *sql, int nparams, const char *const *params,
 
 	memset(answer, 0, sizeof(*answer));
 	if (conn == NULL || PQstatus(conn) != CONNECTION_OK)
-		return problem(answer, conn == NULL ? "out of memory" : PQerrorMessage(conn));
+		return problem(answer, conn == NULL ?
+					   "scru64.realm is not a connection string" : PQerrorMessage(conn));
 	PQsetNoticeReceiver(conn, receive_notice, &warned);
 	if (!PQsendQueryParams(conn, sql, nparams, NULL, params, NULL, NULL, 0))
 		return problem(answer, PQerrorMessage(conn));
@@ -207,8 +213,10 @@ realm_ask(PGconn *conn, const char *sql, int nparams, const char *const *params,
 	}
 
 	sqlstate = PQresultErrorField(answer->result, PG_DIAG_SQLSTATE);
-	answer->refused = sqlstate != NULL;
-	answer->over = sqlstate != NULL && strcmp(sqlstate, OVER_SQLSTATE) == 0;
+	/* FATAL may come after the commit */
+	answer->refused = sqlstate != NULL &&
+		strcmp(PQresultErrorField(answer->result, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
+	answer->over = answer->refused && strcmp(sqlstate, OVER_SQLSTATE) == 0;
 	if (sqlstate != NULL)
 		return problem(answer, PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY));
 	if (PQresultStatus(answer->result) != PGRES_TUPLES_OK ||

@@ -79,7 +79,8 @@ static struct
 	char	   *realm_id;
 	char	   *within;
 	int			node_id_size;
-	TimestampTz realm_clock;	/* as last heard */
+	TimestampTz realm_clock;	/* as last heard; 0: not yet */
+	int64		heard_at;		/* then, monotonic ms */
 	int64		got_lease_at;	/* monotonic ms, as those below */
 	int64		next_attempt;
 	int64		next_lease;		/* no new lease before this */
@@ -124,6 +125,8 @@ failed(const char *what)
 	{
 		if (*c == '\n' || *c == '\r' || *c == '\t')
 			*c = c[1] == '\0' ? '\0' : ' ';
+		else if (IS_HIGHBIT_SET(*c))
+			*c = '?';
 	}
 	publish();
 	if (worker.info.failures > 1 && monotonic_ms() - worker.last_logged < LOG_PAUSE)
@@ -159,6 +162,32 @@ time_of_usecs(const char *text)
 
 #define USECS(column)	"(extract(epoch FROM " column ") * 1000000)::bigint"
 
+/* The last ID of the lease as text, for the realm; NULL if there is none. */
+static const char *
+told(uint64 last_id, char *text)
+{
+	if (scru64_get_timestamp(last_id) <= worker.held.start)
+		return NULL;
+	scru64_lease_id_text(last_id, text);
+	return text;
+}
+
+static void
+hear_clock(const char *usecs)
+{
+	worker.realm_clock = time_of_usecs(usecs);
+	worker.heard_at = monotonic_ms();
+}
+
+/* The lease is over: it is in nobody's memory any more. */
+static void
+forget_lease(void)
+{
+	worker.held.lease_id[0] = '\0';
+	keep_lease(&worker.held);
+	publish();
+}
+
 static bool
 check_realm(PGconn *conn, int64 deadline, RealmAnswer *answer)
 {
@@ -167,7 +196,7 @@ check_realm(PGconn *conn, int64 deadline, RealmAnswer *answer)
 	char	   *realm_id;
 	bool		right;
 
-	if (!realm_ask(conn, "SELECT scru64_realm.realm_id()", 0, NULL, deadline,
+	if (!realm_ask(conn, "SELECT scru64_realm.realm_id(), set_config('client_min_messages', 'warning', false)", 0, NULL, deadline,
 				   false, answer))
 		return false;
 	realm_id = PQgetvalue(answer->result, 0, 0);
@@ -244,7 +273,7 @@ take_lease(PGconn *conn, int64 deadline, RealmAnswer *answer)
 	held->node = spec.node;
 	held->granted_at = time_of_usecs(PQgetvalue(answer->result, 0, 2));
 	held->expires_at = time_of_usecs(PQgetvalue(answer->result, 0, 3));
-	worker.realm_clock = time_of_usecs(PQgetvalue(answer->result, 0, 4));
+	hear_clock(PQgetvalue(answer->result, 0, 4));
 	held->start = Max(tick_of_time(held->granted_at),
 					  scru64_get_timestamp(spec.node_prev));
 	held->limit = tick_of_time(held->expires_at);
@@ -284,11 +313,8 @@ renew_lease(PGconn *conn, int64 deadline, RealmAnswer *answer)
 	const char *params[] = {held->lease_id, ttl, NULL};
 
 	ttl_text(ttl, Max(FIRST_TTL, (monotonic_ms() - worker.got_lease_at) / 1000));
-	if (scru64_lease_is_held(&last_id) && last_id != 0)
-	{
-		scru64_lease_id_text(last_id, last);
-		params[2] = last;
-	}
+	if (scru64_lease_is_held(&last_id))
+		params[2] = told(last_id, last);
 	if (!realm_ask(conn, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
 				   " FROM scru64_realm.renew($1, $2, $3)",
 				   lengthof(params), params, deadline, false, answer))
@@ -297,14 +323,13 @@ renew_lease(PGconn *conn, int64 deadline, RealmAnswer *answer)
 		if (answer->over)
 		{
 			(void) scru64_lease_end();
-			held->lease_id[0] = '\0';
-			keep_lease(&worker.held);
+			forget_lease();
 		}
 		return false;
 	}
 	held->expires_at = time_of_usecs(PQgetvalue(answer->result, 0, 0));
 	held->limit = Max(held->limit, tick_of_time(held->expires_at));
-	worker.realm_clock = time_of_usecs(PQgetvalue(answer->result, 0, 1));
+	hear_clock(PQgetvalue(answer->result, 0, 1));
 	scru64_lease_extend(held->node, held->limit);
 	worker.lease_pause = MIN_LEASE_PAUSE;
 	keep_lease(&worker.held);
@@ -321,15 +346,15 @@ release_lease(void)
 {
 	RealmAnswer answer;
 	char		last[ID_TEXT_LEN];
-	uint64		last_id = scru64_lease_end();
-	const char *params[] = {worker.held.lease_id, last_id != 0 ? last : NULL};
+	char		lease_id[UUID_TEXT_LEN + 1];
+	const char *params[] = {lease_id, told(scru64_lease_end(), last)};
 	int64		deadline = monotonic_ms() + RELEASE_TIMEOUT;
 	PGconn	   *conn;
 
 	if (worker.held.lease_id[0] == '\0')
 		return;
-	if (last_id != 0)
-		scru64_lease_id_text(last_id, last);
+	strlcpy(lease_id, worker.held.lease_id, sizeof(lease_id));
+	forget_lease();
 	set_busy(true);
 	conn = realm_connect(worker.realm, deadline, true);
 	if (!realm_ask(conn, "SELECT scru64_realm.release($1, $2)", lengthof(params),
@@ -346,8 +371,6 @@ release_lease(void)
 						worker.held.node.node_id, worker.held.node.node_id_size)));
 	PQclear(answer.result);
 	PQfinish(conn);
-	worker.held.lease_id[0] = '\0';
-	keep_lease(&worker.held);
 	set_busy(false);
 }
 
@@ -356,23 +379,25 @@ release_lease(void)
  */
 
 /*
- * Is a new lease better than this one?  Its window is over or lies ahead of the
- * realm's clock, or its state is too far ahead for both clocks.
+ * Is a new lease better than this one?  Its window is over by the realm's clock, or
+ * it begins, or its state is, too far ahead of both clocks.
  */
 static bool
 is_useless(void)
 {
+	uint64		allowance = 2 * allowance_ticks() + 1;
 	uint64		last_id = 0;
-	uint64		ahead;
+	TimestampTz realm = worker.realm_clock + (monotonic_ms() - worker.heard_at) * 1000;
+	uint64		clocks;
 
-	if (worker.realm_clock >= worker.held.expires_at ||
-		worker.realm_clock < worker.held.granted_at)
+	if (worker.realm_clock == 0)
+		return false;
+	if (realm >= worker.held.expires_at)
 		return true;
-	ahead = 2 * allowance_ticks() + 1 +
-		Max(tick_of_time(Max(GetCurrentTimestamp(), UNIX_EPOCH_TIMESTAMP)),
-			tick_of_time(worker.realm_clock));
-	return scru64_lease_is_held(&last_id) &&
-		scru64_get_timestamp(last_id) > ahead;
+	clocks = tick_of_time(Max(Max(realm, GetCurrentTimestamp()), UNIX_EPOCH_TIMESTAMP));
+	return worker.held.start > clocks + allowance ||
+		(scru64_lease_is_held(&last_id) &&
+		 scru64_get_timestamp(last_id) > clocks + allowance);
 }
 
 /*
@@ -399,7 +424,7 @@ jitter(int64 most)
 static int64
 renewal_pause(void)
 {
-	int64		left = (worker.held.expires_at - worker.realm_clock) / 1000;
+	int64		left = Max(worker.held.expires_at - worker.realm_clock, 0) / 1000;
 	int64		third = Max(Min(left, (int64) scru64_lease_ttl * 1000) / 3, MIN_PAUSE);
 
 	return third - third / 10 + jitter(third / 5);
@@ -451,14 +476,17 @@ resume_lease(void)
 	StartTransactionCommand();
 	ceiling = scru64_lease_load_ceiling();
 	CommitTransactionCommand();
-	if (!recall_lease(&held))
+	if (!recall_lease(&held) || held.lease_id[0] == '\0')
+	{
+		/* of a worker that has left nothing: nobody could renew or release it */
+		(void) scru64_lease_end();
 		return;
+	}
 	if (!scru64_lease_is_held(&last_id) &&
 		!(held.start < ceiling && ceiling <= held.limit &&
 		  scru64_lease_begin(held.node, ceiling, held.limit)))
 		return;
 	worker.held = held;
-	worker.realm_clock = held.granted_at;
 	worker.got_lease_at = monotonic_ms();
 	ereport(LOG,
 			(errmsg("the lease of node %u/%u goes on",
@@ -531,6 +559,8 @@ lease_worker_main(Datum arg)
 
 	(void) arg;
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	/* nothing here is a query that could be cancelled */
+	pqsignal(SIGINT, SIG_IGN);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
@@ -554,6 +584,7 @@ lease_worker_main(Datum arg)
 		int64		now;
 
 		MemoryContextReset(loop_context);
+		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{
 			reload();
@@ -577,6 +608,7 @@ lease_worker_main(Datum arg)
 			uint64		last_id;
 
 			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
 			now = monotonic_ms();
 			/* a session has come to the end of the window, or there is none */
 			if (worker.info.failures == 0 && !ConfigReloadPending &&
@@ -589,5 +621,6 @@ lease_worker_main(Datum arg)
 		}
 	}
 	release_lease();
-	proc_exit(0);
+	/* unless the server stops too, or needs none, another worker is started */
+	proc_exit(*worker.realm == '\0' ? 0 : 1);
 }
