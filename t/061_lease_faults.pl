@@ -35,7 +35,7 @@ my %case_of = (
 	'no such database' => [ 'dbname=nowhere', {}, qr/database "nowhere" does not exist/ ],
 	'no realm in the database' => [ 'dbname=postgres', {}, qr/scru64_realm/ ],
 	'no such server' => [ 'host=/nowhere', {}, qr{connection to server on socket "/nowhere/.*No such file} ],
-	'not a connection string' => [ 'nonsense', {}, qr/missing "=" after "nonsense"/ ],
+	'not a connection string' => [ 'nonsense', {}, qr/scru64\.realm is not a connection string/ ],
 	'wrong password' => [ 'user=locked', {}, qr/password authentication failed for user "locked"/ ],
 	'no right' => [ 'user=stranger', {}, qr/permission denied for function lease/ ],
 	'a full realm' => [ '', { lease_within => '1023/10' }, qr/realm is full/ ],

@@ -402,7 +402,7 @@ is_useless(void)
 
 /*
  * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
- * for example, or a better one can be had.
+ * for example, or a better one can be had, as far as is known.
  */
 static bool
 wants_release(void)
@@ -411,7 +411,8 @@ wants_release(void)
 
 	return worker.held.lease_id[0] != '\0' &&
 		(!scru64_lease_is_held(&last_id) ||
-		 (monotonic_ms() >= worker.next_lease && is_useless()));
+		 (worker.info.failures == 0 && monotonic_ms() >= worker.next_lease &&
+		  is_useless()));
 }
 
 static int64
