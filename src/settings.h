@@ -26,7 +26,7 @@ typedef struct SessionNode
 extern SessionNode session_node;
 
 /* The settings, in milliseconds and seconds where they are times. */
-extern int	scru64_rollback_allowance;
+extern PGDLLEXPORT int scru64_rollback_allowance;
 extern PGDLLEXPORT char *scru64_realm;
 extern PGDLLEXPORT char *scru64_realm_id;
 extern PGDLLEXPORT int scru64_lease_node_id_size;
