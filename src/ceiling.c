@@ -41,7 +41,6 @@
 #include "pg_compat.h"
 
 #include "miscadmin.h"
-#include "tcop/utility.h"
 #include "utils/timestamp.h"
 
 #include "ceiling.h"

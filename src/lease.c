@@ -5,7 +5,7 @@
  *
  * Upper storey.  The lease worker, of a library of its own, leases a node and
  * publishes it here; sessions without a node spec use it, and wait here for what
- * they need of the worker.
+ * they need of the worker.  scru64_set_ceiling() is here, because it ends the lease.
  *
  * A lease is a window in ID space: its IDs are of ticks after that of its grant, and
  * not after that of its expiry, both by the realm's clock.  The upper end is the
@@ -31,14 +31,11 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "access/htup_details.h"
 #include "access/xlog.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "tcop/utility.h"
-#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "base36.h"
@@ -60,9 +57,7 @@
 #define WORKER_FUNCTION		"scru64_lease_main"
 #define WORKER_RESTART		5	/* seconds */
 
-PG_FUNCTION_INFO_V1(scru64_lease);
 PG_FUNCTION_INFO_V1(scru64_set_ceiling);
-PG_FUNCTION_INFO_V1(scru64_node_spec);
 
 extern PGDLLEXPORT void scru64_lease_main(Datum arg);
 
@@ -423,74 +418,4 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	(void) shm_unlink(name);
 	lease_wake_worker();
 	PG_RETURN_VOID();
-}
-
-/*
- * Views
- */
-
-static Datum
-text_of_spec(Scru64Node node)
-{
-	NodeSpec	spec = {.node = node};
-	char		text[NODE_SPEC_BUFLEN];
-
-	node_spec_format(&spec, text);
-	return CStringGetTextDatum(text);
-}
-
-/*
- * scru64_node_spec() -> text
- *
- * The node of this session: that of the setting, else that of the server's lease;
- * null if there is neither.
- */
-Datum
-scru64_node_spec(PG_FUNCTION_ARGS)
-{
-	NodeKey		key;
-	uint64		state;
-
-	(void) fcinfo;
-	if (session_node.spec.node.node_id_size != 0)
-		PG_RETURN_DATUM(text_of_spec(session_node.spec.node));
-	if (node_slots_find_leased(&key, &state) == NULL)
-		PG_RETURN_NULL();
-	PG_RETURN_DATUM(text_of_spec(node_of_key(key)));
-}
-
-/*
- * scru64_lease() -> setof record: one row where scru64.realm is set, else none.
- */
-Datum
-scru64_lease(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	LeaseInfo	info = lease_info();
-	bool		held = info.node.node_id_size != 0;
-	const char *state = held ? (info.failures > 0 ? "held, not renewed" : "held") :
-		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
-	Datum		values[11] = {
-		CStringGetTextDatum(state),
-		held ? text_of_spec(info.node) : (Datum) 0,
-		CStringGetTextDatum(info.holder),
-		TimestampTzGetDatum(info.granted_at),
-		TimestampTzGetDatum(info.expires_at),
-		TimestampTzGetDatum(info.renewed_at),
-		TimestampTzGetDatum(info.next_attempt_at),
-		Int64GetDatum(info.failures),
-		CStringGetTextDatum(info.last_error),
-		TimestampTzGetDatum(info.last_error_at),
-		Int32GetDatum((int32) info.worker_pid)
-	};
-	bool		nulls[11] = {
-		false, !held, info.holder[0] == '\0', !held, !held,
-		info.renewed_at == 0, info.next_attempt_at == 0, false,
-		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0
-	};
-
-	InitMaterializedSRF(fcinfo, 0);
-	if (*scru64_realm != '\0')
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-	return (Datum) 0;
 }

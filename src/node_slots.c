@@ -4,8 +4,9 @@
  *		The nodes in use on this server, shared by all sessions.
  *
  * Upper storey.  A fixed array of slots in shared memory, one for each node in
- * use, and the last IDs of the nodes that were in use before them.  May call the
- * lower storey; raises errors only where shared memory is obtained.
+ * use, the last IDs of the nodes that were in use before them, and a slot apart for
+ * the node that the server has leased.  May call the lower storey; raises errors
+ * only where shared memory is obtained.
  *
  * What guards what:
  *

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * views.c
- *		The function behind the view scru64_generators.
+ *		The functions behind the views, and scru64_node_spec().
  *
- * Upper storey.  Shows what node_slots.c reports; changes nothing.
+ * Upper storey.  Shows what node_slots.c and lease.c report; changes nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,12 +16,17 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "lease.h"
 #include "node_slots.h"
+#include "settings.h"
 #include "tick_time.h"
 
-#define NUM_COLUMNS			8
+#define NUM_COLUMNS			8	/* of scru64_generators() */
+#define NUM_LEASE_COLUMNS	11
 
 PG_FUNCTION_INFO_V1(scru64_generators);
+PG_FUNCTION_INFO_V1(scru64_lease);
+PG_FUNCTION_INFO_V1(scru64_node_spec);
 
 /* The node spec that continues after everything that a node has given out. */
 static Datum
@@ -72,5 +77,71 @@ scru64_generators(PG_FUNCTION_ARGS)
 
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
+	return (Datum) 0;
+}
+
+static Datum
+text_of_spec(Scru64Node node)
+{
+	NodeSpec	spec = {.node = node};
+	char		text[NODE_SPEC_BUFLEN];
+
+	node_spec_format(&spec, text);
+	return CStringGetTextDatum(text);
+}
+
+/*
+ * scru64_node_spec() -> text
+ *
+ * The node of this session: that of the setting, else that of the server's lease;
+ * null if there is neither.
+ */
+Datum
+scru64_node_spec(PG_FUNCTION_ARGS)
+{
+	NodeKey		key;
+	uint64		state;
+
+	(void) fcinfo;
+	if (session_node.spec.node.node_id_size != 0)
+		PG_RETURN_DATUM(text_of_spec(session_node.spec.node));
+	if (node_slots_find_leased(&key, &state) == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(text_of_spec(node_of_key(key)));
+}
+
+/*
+ * scru64_lease() -> setof record: one row where scru64.realm is set, else none.
+ */
+Datum
+scru64_lease(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	LeaseInfo	info = lease_info();
+	bool		held = info.node.node_id_size != 0;
+	const char *state = held ? (info.failures > 0 ? "held, not renewed" : "held") :
+		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
+	Datum		values[NUM_LEASE_COLUMNS] = {
+		CStringGetTextDatum(state),
+		held ? text_of_spec(info.node) : (Datum) 0,
+		CStringGetTextDatum(info.holder),
+		TimestampTzGetDatum(info.granted_at),
+		TimestampTzGetDatum(info.expires_at),
+		TimestampTzGetDatum(info.renewed_at),
+		TimestampTzGetDatum(info.next_attempt_at),
+		Int64GetDatum(info.failures),
+		CStringGetTextDatum(info.last_error),
+		TimestampTzGetDatum(info.last_error_at),
+		Int32GetDatum((int32) info.worker_pid)
+	};
+	bool		nulls[NUM_LEASE_COLUMNS] = {
+		false, !held, info.holder[0] == '\0', !held, !held,
+		info.renewed_at == 0, info.next_attempt_at == 0, false,
+		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0
+	};
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (*scru64_realm != '\0')
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
 }

@@ -494,17 +494,12 @@ resume_lease(void)
 					held.node.node_id, held.node.node_id_size)));
 }
 
+/* What the realm is told that this server is called, from the next lease on. */
 static void
-read_settings(void)
+read_holder(void)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 	char		host[LEASE_TEXT_LEN / 2] = "";
 
-	worker.realm = pstrdup(scru64_realm);
-	worker.realm_id = pstrdup(scru64_realm_id);
-	worker.within = pstrdup(scru64_lease_within);
-	worker.node_id_size = scru64_lease_node_id_size;
-	MemoryContextSwitchTo(old);
 	if (gethostname(host, sizeof(host) - 1) != 0)
 		strlcpy(host, "unknown", sizeof(host));
 	if (*scru64_lease_holder != '\0')
@@ -513,6 +508,19 @@ read_settings(void)
 		strlcpy(worker.info.holder, cluster_name, LEASE_TEXT_LEN);
 	else
 		snprintf(worker.info.holder, LEASE_TEXT_LEN, "%s:%d", host, PostPortNumber);
+}
+
+static void
+read_settings(void)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	worker.realm = pstrdup(scru64_realm);
+	worker.realm_id = pstrdup(scru64_realm_id);
+	worker.within = pstrdup(scru64_lease_within);
+	worker.node_id_size = scru64_lease_node_id_size;
+	MemoryContextSwitchTo(old);
+	read_holder();
 }
 
 static bool
@@ -541,8 +549,12 @@ reload(void)
 {
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
+	read_holder();
 	if (!settings_changed())
+	{
+		publish();
 		return;
+	}
 	release_lease();
 	memset(&worker.held, 0, sizeof(worker.held));
 	worker.request[0] = '\0';
