@@ -51,10 +51,10 @@ include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 
-LEASE_OBJS = $(addprefix src/lease_worker/, kept_lease.o realm.o scru64_lease.o)
+LEASE_OBJS = $(addprefix src/lease_worker/, kept_lease.o node_size.o realm.o realm_calls.o scru64_lease.o)
 $(LEASE_OBJS) src/lease_worker/scru64_lease.bc: CPPFLAGS += -I$(libpq_srcdir)
 $(LEASE_OBJS) src/lease_worker/scru64_lease.bc: $(wildcard src/*.h src/lease_worker/*.h) scru64.control
-src/lease_worker/kept_lease.o src/lease_worker/realm.o: CFLAGS += $(CFLAGS_SL) -fvisibility=hidden
+$(filter-out %/scru64_lease.o,$(LEASE_OBJS)): CFLAGS += $(CFLAGS_SL) -fvisibility=hidden
 src/lease_worker/scru64_lease.so: $(LEASE_OBJS)
 	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_SL) -shared -o $@ $(libpq)
 

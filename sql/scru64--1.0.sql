@@ -513,7 +513,10 @@ CREATE FUNCTION scru64_lease(
 	OUT failures bigint,
 	OUT last_error text,
 	OUT last_error_at timestamptz,
-	OUT worker_pid integer
+	OUT worker_pid integer,
+	OUT node_id_size integer,
+	OUT size_changed_at timestamptz,
+	OUT size_reason text
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE
 	ROWS 1;
@@ -522,7 +525,8 @@ COMMENT ON FUNCTION scru64_lease() IS 'lease of this server';
 
 CREATE VIEW scru64_lease AS
 	SELECT state, node_spec, holder, granted_at, expires_at, renewed_at,
-		   next_attempt_at, failures, last_error, last_error_at, worker_pid
+		   next_attempt_at, failures, last_error, last_error_at, worker_pid,
+		   node_id_size, size_changed_at, size_reason
 	FROM scru64_lease();
 
 COMMENT ON VIEW scru64_lease IS 'lease of this server';
@@ -537,6 +541,9 @@ COMMENT ON COLUMN scru64_lease.failures IS 'attempts that have failed since the 
 COMMENT ON COLUMN scru64_lease.last_error IS 'why the last one failed';
 COMMENT ON COLUMN scru64_lease.last_error_at IS 'when it failed';
 COMMENT ON COLUMN scru64_lease.worker_pid IS 'process ID of the lease worker';
+COMMENT ON COLUMN scru64_lease.node_id_size IS 'size of the node';
+COMMENT ON COLUMN scru64_lease.size_changed_at IS 'when the size has followed the load last, by this server''s clock';
+COMMENT ON COLUMN scru64_lease.size_reason IS 'why it has, or why it could not';
 
 REVOKE ALL ON FUNCTION scru64_lease() FROM PUBLIC;
 REVOKE ALL ON scru64_lease FROM PUBLIC;

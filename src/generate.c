@@ -209,12 +209,17 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 				return false;
 			if (overflow)
 				pg_atomic_fetch_add_u64(&slot->counter_overflows, 1);
+			if (scru64_get_timestamp(*next) != scru64_get_timestamp(last))
+				node_slot_count_used(slot, last, *next);
 			return true;
 		case GENERATOR_WAIT:
 			if (!*waited)
 			{
 				pg_atomic_fetch_add_u64(&slot->waits, 1);
 				log_wait(*state);
+				/* a larger node may help */
+				if (session_node.spec.node.node_id_size == 0)
+					lease_wake_worker(false);
 			}
 			*waited = true;
 			clock_wait(generator_due(&session_node.generator, last, allowance));
@@ -222,7 +227,7 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 		case GENERATOR_CLOCK_BEHIND:
 			/* a new lease may help */
 			if (session_node.spec.node.node_id_size == 0)
-				lease_wake_worker();
+				lease_wake_worker(true);
 			clock_behind(*state);
 		case GENERATOR_EXHAUSTED:
 			clock_out_of_range();

@@ -14,11 +14,12 @@
  *
  * What guards what:
  *
- *	the lease's slot, Lease.last_state
+ *	the lease's slot, Lease.last_key, last_state
  *						the lock of the slots, see node_slots.c.
  *	Lease.info, worker_latch
  *						Lease.mutex, held for a copy only.
- *	Lease.requested		atomic; a hint.
+ *	Lease.requested, called
+ *						atomic; hints.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,6 +67,7 @@ lease_init(Lease *lease)
 {
 	SpinLockInit(&lease->mutex);
 	pg_atomic_init_u64(&lease->requested, 0);
+	pg_atomic_init_u32(&lease->called, 0);
 	ConditionVariableInit(&lease->changed);
 }
 
@@ -150,7 +152,7 @@ last_of_state(Scru64Node node, uint64 state)
 {
 	Generator	generator;
 
-	if (state == 0 || state == NODE_STATE_CHANGING || node.node_id_size == 0)
+	if (state == 0 || state == NODE_STATE_CHANGING)
 		return 0;
 	generator = generator_make(node);
 	return node_state_last(state, &generator);
@@ -173,26 +175,53 @@ scru64_lease_object_name(char *name)
 uint64
 scru64_lease_end(void)
 {
-	Scru64Node	node = lease_info().node;
-	uint64		state = node_slots_end_lease();
+	Scru64Node	node;
+	uint64		state = node_slots_end_lease(&node);
 
 	return last_of_state(node, state);
 }
 
 /*
- * Is there a lease, or has somebody ended it, by scru64_set_ceiling() for example?
- * Its last ID, as above.
+ * Have the sessions go on with the node of another lease, after the last ID of the
+ * current one.  False if they do not: see node_slots_hand_over().
  */
 bool
-scru64_lease_is_held(uint64 *last_id)
+scru64_lease_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 *last_id)
 {
-	NodeKey		key;
+	NodeReport	report;
 	uint64		state;
 
-	if (node_slots_find_leased(&key, &state) == NULL)
+	if (!node_slots_report_lease(&report) ||
+		!node_slots_hand_over(node, timestamp, limit, allowance_ticks(), &state))
 		return false;
-	*last_id = last_of_state(node_of_key(key), state);
+	*last_id = last_of_state(report.node, state);
 	return true;
+}
+
+/*
+ * Is there a lease, or has somebody ended it, by scru64_set_ceiling() for example?
+ * Else how its node does.
+ */
+bool
+scru64_lease_look(LeaseLook *look)
+{
+	NodeReport	report;
+
+	if (!node_slots_report_lease(&report))
+		return false;
+	look->node = report.node;
+	look->last_id = last_of_state(report.node, report.state);
+	look->waits = report.waits;
+	look->counter_overflows = report.counter_overflows;
+	look->used = report.used;
+	return true;
+}
+
+/* Has a session called since the last time? */
+bool
+scru64_lease_was_called(void)
+{
+	return pg_atomic_exchange_u32(&node_slots_lease()->called, 0) != 0;
 }
 
 /* Read a node spec of the realm. */
@@ -275,13 +304,15 @@ request_worker(void)
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/* Have the worker look at once, if there is one. */
+/* Have the worker look at once, if there is one, and perhaps call the realm. */
 void
-lease_wake_worker(void)
+lease_wake_worker(bool call_realm)
 {
 	Lease	   *lease = node_slots_lease();
 	Latch	   *latch;
 
+	if (call_realm)
+		pg_atomic_write_u32(&lease->called, 1);
 	SpinLockAcquire(&lease->mutex);
 	latch = lease->worker_latch;
 	SpinLockRelease(&lease->mutex);
@@ -348,7 +379,7 @@ lease_find_slot(NodeKey *key, uint64 *state)
 		info = lease_info();
 		if (!has_place || !worth_waiting(&info, began))
 			no_lease(&info, has_place);
-		lease_wake_worker();
+		lease_wake_worker(true);
 		nap();
 	}
 }
@@ -364,7 +395,7 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick)
 
 	/* from here on no change is missed */
 	ConditionVariablePrepareToSleep(&node_slots_lease()->changed);
-	lease_wake_worker();
+	lease_wake_worker(true);
 	nap();
 	for (;;)
 	{
@@ -416,6 +447,6 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	ceiling_set(ceiling);
 	/* it may have renewed, and kept, the lease meanwhile */
 	(void) shm_unlink(name);
-	lease_wake_worker();
+	lease_wake_worker(true);
 	PG_RETURN_VOID();
 }

@@ -109,6 +109,8 @@ init_slot(NodeSlot *slot)
 	pg_atomic_init_u64(&slot->counter_overflows, 0);
 	pg_atomic_init_u64(&slot->clock_rollbacks, 0);
 	pg_atomic_init_u64(&slot->waits, 0);
+	pg_atomic_init_u64(&slot->entered, 0);
+	pg_atomic_init_u64(&slot->used, 0);
 }
 
 static void
@@ -203,6 +205,7 @@ report_slot(NodeSlot *slot, NodeKey key, NodeReport *report)
 	report->counter_overflows = pg_atomic_read_u64(&slot->counter_overflows);
 	report->clock_rollbacks = pg_atomic_read_u64(&slot->clock_rollbacks);
 	report->waits = pg_atomic_read_u64(&slot->waits);
+	report->used = pg_atomic_read_u64(&slot->used);
 }
 
 /* The slot of a node, or with key 0 a free one; NULL if there is none.  Lock held. */
@@ -375,14 +378,13 @@ free_slot(void)
 
 /* Start a node, or let it go on from state, in a slot.  Lock held exclusively. */
 static NodeSlot *
-start_node(NodeKey key, uint64 state, uint64 now)
+start_node(NodeSlot *slot, NodeKey key, uint64 state, uint64 now)
 {
-	NodeSlot   *slot = free_slot();
-
 	pg_atomic_write_u64(&slot->clock, now);
 	pg_atomic_write_u64(&slot->counter_overflows, 0);
 	pg_atomic_write_u64(&slot->clock_rollbacks, 0);
 	pg_atomic_write_u64(&slot->waits, 0);
+	pg_atomic_write_u64(&slot->used, 0);
 	give_slot(slot, key, state);
 	return slot;
 }
@@ -423,10 +425,10 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 		return NULL;
 	state = recall_state(key);
 	if (state != 0)
-		return start_node(key, state, now);
+		return start_node(free_slot(), key, state, now);
 	if (!forget_overlapping(node, now, allowance, obstacle))
 		return NULL;
-	return start_node(key, start_word(node_slots->floor), now);
+	return start_node(free_slot(), key, start_word(node_slots->floor), now);
 }
 
 /*
@@ -455,6 +457,18 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 	return slot;
 }
 
+/* Take the slot of the lease from its node, if it has one.  Lock held exclusively. */
+static void
+take_lease(void)
+{
+	NodeKey		key = pg_atomic_read_u32(&node_slots->leased.key);
+
+	if (key == 0)
+		return;
+	node_slots->lease.last_key = key;
+	node_slots->lease.last_state = take_slot(&node_slots->leased);
+}
+
 /* Have every node start again, above this tick and nothing else. */
 void
 node_slots_restart(uint64 floor)
@@ -465,8 +479,7 @@ node_slots_restart(uint64 floor)
 		(void) take_slot(&node_slots->slots[i]);
 	for (int i = 0; i < RETIRED_NODES; i++)
 		node_slots->retired_keys[i] = 0;
-	if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
-		node_slots->lease.last_state = take_slot(&node_slots->leased);
+	take_lease();
 	node_slots->floor = floor;
 	LWLockRelease(&node_slots->lock);
 }
@@ -491,42 +504,87 @@ node_slots_find_leased(NodeKey *key, uint64 *state)
 	return *key != 0 ? &node_slots->leased : NULL;
 }
 
-/*
- * Begin a lease: IDs after the tick timestamp, up to the tick limit.  False if the
- * node shares IDs with one that sessions have set.
- *
- * Ordering: the limit is written before the state and the key, see give_slot().
- */
-bool
-node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+/* Have sessions set a node that shares IDs with this one?  Lock held. */
+static bool
+is_set_by_hand(Scru64Node node)
 {
-	NodeSlot   *slot = &node_slots->leased;
-	NodeKey		key = node_key(node);
-	bool		is_free = true;
-
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < NODE_SLOTS + RETIRED_NODES; i++)
 	{
 		NodeKey		other = i < NODE_SLOTS ?
 			pg_atomic_read_u32(&node_slots->slots[i].key) :
 			node_slots->retired_keys[i - NODE_SLOTS];
 
-		if (other != 0 && (other == key || nodes_overlap(node, node_of_key(other))))
-			is_free = false;
+		if (other != 0 && (other == node_key(node) || nodes_overlap(node, node_of_key(other))))
+			return true;
 	}
+	return false;
+}
+
+/*
+ * Give the slot of the lease, which is taken, to a node: IDs after the tick
+ * timestamp, up to the tick limit.  Lock held exclusively.
+ *
+ * Ordering: the limit is written before the state and the key, see give_slot().
+ */
+static void
+give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+{
+	NodeSlot   *slot = &node_slots->leased;
+
+	node_slots->was_leased[node_slots->next_leased] = node_key(node);
+	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
+	pg_atomic_write_u64(&slot->limit, limit);
+	pg_write_barrier();
+	(void) start_node(slot, node_key(node), start_word(timestamp), 0);
+}
+
+/*
+ * Begin a lease: IDs after the tick timestamp, up to the tick limit.  False if the
+ * node shares IDs with one that sessions have set.
+ */
+bool
+node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+{
+	bool		is_free;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	is_free = !is_set_by_hand(node);
 	if (is_free)
 	{
-		if (pg_atomic_read_u32(&slot->key) != 0)
-			forget_state(take_slot(slot));
-		node_slots->was_leased[node_slots->next_leased] = key;
-		node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
-		pg_atomic_write_u64(&slot->limit, limit);
-		pg_atomic_write_u64(&slot->clock, 0);
-		pg_write_barrier();
-		give_slot(slot, key, start_word(timestamp));
+		if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
+			forget_state(take_slot(&node_slots->leased));
+		give_lease(node, timestamp, limit);
 	}
 	LWLockRelease(&node_slots->lock);
 	return is_free;
+}
+
+/*
+ * Have the sessions go on with the node of another lease, whose IDs are all after
+ * those of the one that is current.  *state is the last of that.
+ *
+ * False if there is none, if the node shares IDs with one that sessions have set,
+ * or if the other lease ends before they have got through what a node may be ahead
+ * of the clock.
+ */
+bool
+node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit,
+					 uint64 allowance, uint64 *state)
+{
+	NodeSlot   *slot = &node_slots->leased;
+	bool		can;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	can = pg_atomic_read_u32(&slot->key) != 0 && !is_set_by_hand(node) &&
+		node_state_tick(pg_atomic_read_u64(&slot->state)) + allowance < limit;
+	if (can)
+	{
+		*state = take_slot(slot);
+		forget_state(*state);
+		give_lease(node, Max(timestamp, node_state_tick(*state)), limit);
+	}
+	LWLockRelease(&node_slots->lock);
+	return can;
 }
 
 /* Raise the limit of the lease, if it is of this node. */
@@ -543,24 +601,42 @@ node_slots_extend_lease(Scru64Node node, uint64 limit)
 }
 
 /*
- * End the lease: from here on none of its IDs leaves.  Returns its last state, also
- * if it was ended before; 0 if there was none.
+ * End the lease: from here on none of its IDs leaves.  Returns its last state and
+ * its node, also if it was ended before; 0 if there was none.
  */
 uint64
-node_slots_end_lease(void)
+node_slots_end_lease(Scru64Node *node)
 {
+	Lease	   *lease = &node_slots->lease;
 	uint64		state;
 
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
-		node_slots->lease.last_state = take_slot(&node_slots->leased);
-	state = node_slots->lease.last_state;
-	node_slots->lease.last_state = 0;
+	take_lease();
+	state = lease->last_state;
+	*node = node_of_key(lease->last_key);
+	lease->last_state = 0;
 	/* a node by hand that was leased too long ago to be refused starts above it */
 	if (state != 0)
 		forget_state(state);
 	LWLockRelease(&node_slots->lock);
 	return state;
+}
+
+/* What there is to know of the leased node.  False if there is none. */
+bool
+node_slots_report_lease(NodeReport *report)
+{
+	NodeSlot   *slot;
+	NodeKey		key;
+
+	ensure_node_slots();
+	slot = &node_slots->leased;
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	key = pg_atomic_read_u32(&slot->key);
+	if (key != 0)
+		report_slot(slot, key, report);
+	LWLockRelease(&node_slots->lock);
+	return key != 0;
 }
 
 /* Copy what there is to know of every node with a slot; returns their number. */

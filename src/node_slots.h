@@ -54,6 +54,8 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	pg_atomic_uint64 counter_overflows;
 	pg_atomic_uint64 clock_rollbacks;
 	pg_atomic_uint64 waits;
+	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
+	pg_atomic_uint64 used;		/* IDs of the ticks before that */
 } NodeSlot;
 
 /*
@@ -97,6 +99,7 @@ typedef struct NodeReport
 	uint64		counter_overflows;
 	uint64		clock_rollbacks;
 	uint64		waits;
+	uint64		used;
 } NodeReport;
 
 /* What ceiling.c keeps with the slots; see there for what guards what. */
@@ -125,8 +128,11 @@ extern NodeSlot *node_slots_find(Scru64Node node, uint64 now, uint64 allowance,
 extern void node_slots_restart(uint64 floor);
 extern NodeSlot *node_slots_find_leased(NodeKey *key, uint64 *state);
 extern bool node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit);
+extern bool node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit,
+								 uint64 allowance, uint64 *state);
 extern void node_slots_extend_lease(Scru64Node node, uint64 limit);
-extern uint64 node_slots_end_lease(void);
+extern uint64 node_slots_end_lease(Scru64Node *node);
+extern bool node_slots_report_lease(NodeReport *report);
 extern int	node_slots_report(NodeReport reports[NODE_SLOTS + 1]);
 extern bool node_slots_log_is_due(NodeLogKind kind, NodeKey key);
 extern Reservation *node_slots_reservation(void);
@@ -172,6 +178,22 @@ static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
 {
 	return pg_atomic_compare_exchange_u64(&slot->state, expected, next);
+}
+
+/*
+ * Count the IDs of the tick that a node has left by advancing from last to next.
+ * To be called once a tick, by the session that has entered the next one.
+ *
+ * Ordering: none.  Two that are late by a tick count a bit wrong, and it does not
+ * matter.
+ */
+static inline void
+node_slot_count_used(NodeSlot *slot, uint64 last, uint64 next)
+{
+	uint64		entered = pg_atomic_exchange_u64(&slot->entered, next);
+
+	if (scru64_get_timestamp(entered) == scru64_get_timestamp(last) && entered <= last)
+		pg_atomic_fetch_add_u64(&slot->used, last - entered + 1);
 }
 
 #endif							/* NODE_SLOTS_H */

@@ -41,7 +41,8 @@
 #define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
 #define MAX_ROLLBACK_ALLOWANCE		(24 * 60 * 60 * 1000)
 
-#define DEFAULT_LEASE_NODE_ID_SIZE	10
+#define DEFAULT_LEASE_NODE_ID_SIZE	12
+#define DEFAULT_LEASE_NODE_ID_SIZE_MIN	8
 #define DEFAULT_LEASE_TTL	(60 * 60)	/* seconds */
 #define MIN_LEASE_TTL		10
 
@@ -55,6 +56,7 @@ int			scru64_rollback_allowance = 0;
 char	   *scru64_realm = NULL;
 char	   *scru64_realm_id = NULL;
 int			scru64_lease_node_id_size = 0;
+int			scru64_lease_node_id_size_min = 0;
 int			scru64_lease_ttl = 0;
 char	   *scru64_lease_within = NULL;
 char	   *scru64_lease_holder = NULL;
@@ -240,6 +242,15 @@ define_lease_text(const char *name, const char *description, char **variable,
 							   check, NULL, NULL);
 }
 
+static void
+define_lease_size(const char *name, const char *description, int *variable,
+				  int size)
+{
+	DefineCustomIntVariable(name, description, NULL, variable, size,
+							SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE,
+							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL, NULL, NULL, NULL);
+}
+
 void
 define_settings(void)
 {
@@ -281,13 +292,12 @@ define_settings(void)
 	define_lease_text(GUC_PREFIX ".lease_holder",
 					  "What the realm calls this server; empty: cluster_name, or host and port.",
 					  &scru64_lease_holder, 0, NULL);
-	DefineCustomIntVariable(GUC_PREFIX ".lease_node_id_size",
-							"Bits of the node_id to lease.", NULL,
-							&scru64_lease_node_id_size,
-							DEFAULT_LEASE_NODE_ID_SIZE,
-							SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE,
-							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
+	define_lease_size(GUC_PREFIX ".lease_node_id_size",
+					  "Bits of the node_id to lease.",
+					  &scru64_lease_node_id_size, DEFAULT_LEASE_NODE_ID_SIZE);
+	define_lease_size(GUC_PREFIX ".lease_node_id_size_min",
+					  "Bits of the node_id down to which a busy server goes.",
+					  &scru64_lease_node_id_size_min, DEFAULT_LEASE_NODE_ID_SIZE_MIN);
 	DefineCustomIntVariable(GUC_PREFIX ".lease_ttl",
 							"For how long a lease is renewed.", NULL,
 							&scru64_lease_ttl,

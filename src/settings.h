@@ -30,6 +30,7 @@ extern PGDLLEXPORT int scru64_rollback_allowance;
 extern PGDLLEXPORT char *scru64_realm;
 extern PGDLLEXPORT char *scru64_realm_id;
 extern PGDLLEXPORT int scru64_lease_node_id_size;
+extern PGDLLEXPORT int scru64_lease_node_id_size_min;
 extern PGDLLEXPORT int scru64_lease_ttl;
 extern PGDLLEXPORT char *scru64_lease_within;
 extern PGDLLEXPORT char *scru64_lease_holder;

@@ -22,7 +22,7 @@
 #include "tick_time.h"
 
 #define NUM_COLUMNS			8	/* of scru64_generators() */
-#define NUM_LEASE_COLUMNS	11
+#define NUM_LEASE_COLUMNS 14
 
 PG_FUNCTION_INFO_V1(scru64_generators);
 PG_FUNCTION_INFO_V1(scru64_lease);
@@ -132,12 +132,16 @@ scru64_lease(PG_FUNCTION_ARGS)
 		Int64GetDatum(info.failures),
 		CStringGetTextDatum(info.last_error),
 		TimestampTzGetDatum(info.last_error_at),
-		Int32GetDatum((int32) info.worker_pid)
+		Int32GetDatum((int32) info.worker_pid),
+		Int32GetDatum((int32) info.node.node_id_size),
+		TimestampTzGetDatum(info.size_changed_at),
+		CStringGetTextDatum(info.size_reason)
 	};
 	bool		nulls[NUM_LEASE_COLUMNS] = {
 		false, !held, info.holder[0] == '\0', !held, !held,
 		info.renewed_at == 0, info.next_attempt_at == 0, false,
-		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0
+		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0,
+		!held, info.size_changed_at == 0, info.size_reason[0] == '\0'
 	};
 
 	InitMaterializedSRF(fcinfo, 0);

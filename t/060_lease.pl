@@ -83,7 +83,7 @@ foreach my $spec (lease_of($server_b), '0/1')
 # Who sees what
 #
 $server_b->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE other LOGIN');
-like(lease_sql($server_b, 'state, node_spec', 'monitor'), qr{^held\|\d+/10$}, 'pg_monitor sees the lease');
+like(lease_sql($server_b, 'state, node_spec', 'monitor'), qr{^held\|\d+/12$}, 'pg_monitor sees the lease');
 like(lease_sql($server_b, 'state', 'other'), qr/permission denied/, 'others do not');
 {
 	my ($rc, $out, $message) = $server_b->psql('postgres', 'SELECT scru64_node_spec()', extra_params => [ '-U', 'other' ]);
@@ -138,7 +138,7 @@ foreach my $server ($server_a, $server_b)
 #
 my $server_d = server('d');
 # the one that the realm would give
-my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s'); ROLLBACK") . '/10';
+my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 12 & 4095 FROM scru64_realm.lease(12, 'look', '10 s'); ROLLBACK") . '/12';
 $server_d->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
 try_generate($server_d);
 like(lease_sql($server_d, 'last_error'), qr{node $by_hand overlaps one that is set on this server by hand},

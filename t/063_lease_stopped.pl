@@ -18,7 +18,7 @@ use Time::HiRes qw(sleep time);
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm');
 # two nodes, which are given again at once
-my $lines = fleet_lines($realm, lease_ttl => '10s', lease_within => '0/9');
+my $lines = fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '10', lease_within => '0/9');
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
 sub server

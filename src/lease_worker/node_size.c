@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_size.c
+ *		The size of a node that a load needs.
+ *
+ * Lower storey: knows nothing of PostgreSQL.  The rules are in node_size.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "node_size.h"
+
+static int
+clamp(const NodeSize *size, int node_id_size)
+{
+	if (node_id_size > size->quiet)
+		return size->quiet;
+	return node_id_size < size->least ? size->least : node_id_size;
+}
+
+/* A node has begun, with nothing seen of it. */
+void
+node_size_begin(NodeSize *size, int current, int64_t now)
+{
+	size->current = current;
+	size->quiet_since = now;
+	size->looked_at = now;
+	size->waits = 0;
+	size->overflows = 0;
+	size->used = 0;
+	size->waiting_looks = 0;
+}
+
+/*
+ * Look at a node.
+ *
+ *	waits		how often a session has waited for the clock since the node's beginning
+ *	overflows	how often its counter has overflown since then
+ *	used		how many IDs it has given out since then
+ *
+ * Nothing if the last look was less than NODE_SIZE_LOOK ago.
+ */
+void
+node_size_look(NodeSize *size, int64_t now, uint64_t waits, uint64_t overflows,
+			   uint64_t used)
+{
+	int64_t		elapsed = now - size->looked_at;
+	uint64_t	capacity;
+
+	if (elapsed < NODE_SIZE_LOOK)
+		return;
+	/* in IDs of NODE_SIZE_QUIET nodes, to compare without a remainder */
+	capacity = (uint64_t) elapsed << (SCRU64_NODE_CTR_SIZE - size->current);
+	if (((used - size->used) << SCRU64_TICK_SHIFT) * NODE_SIZE_QUIET >= capacity)
+		size->quiet_since = now;
+	if (waits != size->waits && overflows != size->overflows)
+		size->waiting_looks++;
+	else
+		size->waiting_looks = 0;
+	size->waits = waits;
+	size->overflows = overflows;
+	size->used = used;
+	size->looked_at = now;
+}
+
+/* When to look again, at the latest; -1: when a session has waited. */
+int64_t
+node_size_next_look(const NodeSize *size)
+{
+	if (size->waiting_looks > 0 && size->current > size->least)
+		return size->looked_at + NODE_SIZE_LOOK;
+	return size->current < size->quiet ? size->looked_at + NODE_SIZE_CALM_LOOK : -1;
+}
+
+/* The node_id_size that the node should have at once; often the current one. */
+int
+node_size_larger(const NodeSize *size)
+{
+	return clamp(size, size->waiting_looks >= NODE_SIZE_WAITING_LOOKS ?
+				 size->current - NODE_SIZE_STEP : size->current);
+}
+
+/* The one that it should have when its lease, of ttl milliseconds, is renewed. */
+int
+node_size_smaller(const NodeSize *size, int64_t now, int64_t ttl)
+{
+	return clamp(size, now - size->quiet_since >= ttl ?
+				 size->current + NODE_SIZE_STEP : size->current);
+}
