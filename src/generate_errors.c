@@ -209,6 +209,8 @@ log_wait(uint64 state)
 					   state_text(node_of_key(session_node.key), state),
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 node_state_is_id(state) ?
-			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: give it a smaller node_id_size.") :
+			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: it needs a smaller %s.",
+					 session_node.spec.node.node_id_size != 0 ? "node_id_size" :
+					 "node_id_size, down to \"scru64.lease_node_id_size_min\"") :
 			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));
 }

@@ -1,0 +1,255 @@
+/*-------------------------------------------------------------------------
+ *
+ * holding.c
+ *		The lease that the worker holds: get, renew, change and release it.
+ *
+ * Part of the lease worker.  Each keeps together what the realm has granted, what
+ * the sessions may use, and what is kept for the next worker.  The order in which
+ * that is done is what makes it safe.
+ *
+ * Invariants: those of scru64_lease.c; here they are kept.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "../settings.h"
+#include "lease_worker.h"
+
+/* Milliseconds */
+#define RELEASE_TIMEOUT		2500
+#define SIZE_PAUSE			60000	/* after a node of another size was not to be had */
+
+static void
+hear_clock(Worker *worker, TimestampTz realm_clock)
+{
+	worker->realm_clock = realm_clock;
+	worker->heard_at = monotonic_ms();
+}
+
+/* The realm's clock now, as far as is known. */
+TimestampTz
+realm_now(Worker *worker)
+{
+	return worker->realm_clock + (monotonic_ms() - worker->heard_at) * 1000;
+}
+
+/* The lease is over: it is in nobody's memory any more. */
+static void
+forget_lease(Worker *worker)
+{
+	worker->held.lease_id[0] = '\0';
+	keep_lease(&worker->held);
+	publish(worker);
+}
+
+/* A lease of seconds, but not for longer than the setting says. */
+static int64
+at_most_ttl(int64 seconds)
+{
+	return Min(seconds, (int64) scru64_lease_ttl);
+}
+
+void
+keep_setting(char **kept, const char *value)
+{
+	if (*kept != NULL)
+		pfree(*kept);
+	*kept = MemoryContextStrdup(TopMemoryContext, value);
+}
+
+/*
+ * Is this the realm that this server is to have its lease from?  *moved if it is,
+ * but the lease is still from another one.
+ */
+bool
+check_realm(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer,
+			bool *moved)
+{
+	HeldLease  *held = &worker->held;
+	char		realm_id[UUID_TEXT_LEN + 1];
+	bool		same_address = strcmp(worker->realm, scru64_realm) == 0;
+	const char *wanted = *worker->realm_id != '\0' ? worker->realm_id :
+		same_address ? held->realm_id : "";
+
+	if (!call_realm_id(conn, deadline, answer, realm_id))
+		return false;
+	if (*wanted != '\0' && pg_strcasecmp(realm_id, wanted) != 0)
+	{
+		snprintf(answer->problem, LEASE_TEXT_LEN, "this is realm %s, and not %s",
+				 realm_id, wanted);
+		return false;
+	}
+	*moved = has_lease(worker) && strcmp(realm_id, held->realm_id) != 0;
+	if (*moved)
+		return false;
+	if (*worker->realm_id == '\0' && strcmp(realm_id, held->realm_id) != 0)
+		ereport(LOG,
+				(errmsg("the realm of this server is %s", realm_id),
+				 errhint("Set \"%s\" to it, and no other realm is taken for it.",
+						 "scru64.realm_id")));
+	strlcpy(held->realm_id, realm_id, sizeof(held->realm_id));
+	if (!same_address)
+		keep_setting(&worker->realm, scru64_realm);
+	return true;
+}
+
+/*
+ * Keep the lease for a worker to come, unless scru64_set_ceiling() has just ended it:
+ * that has removed what was kept before.
+ */
+static void
+keep_held(Worker *worker)
+{
+	HeldLease	none = {0};
+	LeaseLook	look;
+
+	keep_lease(&worker->held);
+	if (!scru64_lease_look(&look))
+		keep_lease(&none);
+}
+
+/* Begin with a lease that the sessions have. */
+void
+begin_lease(Worker *worker, const HeldLease *lease)
+{
+	worker->held = *lease;
+	keep_held(worker);
+	node_size_begin(&worker->size, (int) lease->node.node_id_size, monotonic_ms());
+	publish(worker);
+}
+
+bool
+take_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
+{
+	LeaseRequest *request = &worker->request;
+	HeldLease	lease = worker->held;
+	TimestampTz clock;
+
+	request->node_id_size = scru64_lease_node_id_size;
+	request->holder = worker->info.holder;
+	request->within = worker->within;
+	request->ttl = at_most_ttl(FIRST_TTL);
+	if (!call_lease(conn, deadline, answer, request, &lease, &clock))
+		return false;
+	hear_clock(worker, clock);
+	worker->next_lease = monotonic_ms() + worker->lease_pause;
+	worker->lease_pause = Min(2 * worker->lease_pause,
+							 Max(MIN_LEASE_PAUSE, (int64) scru64_lease_ttl * 1000 / 16));
+	if (!scru64_lease_begin(lease.node, lease.start, lease.limit))
+	{
+		/* it stays leased, so that nobody else gets it as long as it lasts */
+		(void) call_renew(conn, deadline, answer, scru64_lease_ttl, 0, &lease, &clock);
+		snprintf(answer->problem, LEASE_TEXT_LEN,
+				 "node %u/%u overlaps one that is set on this server by hand",
+				 lease.node.node_id, lease.node.node_id_size);
+		return false;
+	}
+	worker->got_lease_at = monotonic_ms();
+	worker->info.size_changed_at = 0;
+	worker->info.size_reason[0] = '\0';
+	begin_lease(worker, &lease);
+	ereport(LOG,
+			(errmsg("this server has leased node %u/%u",
+					lease.node.node_id, lease.node.node_id_size),
+			 errdetail("The lease is from %s to %s, by the realm's clock.",
+					   pstrdup(timestamptz_to_str(lease.granted_at)),
+					   pstrdup(timestamptz_to_str(lease.expires_at)))));
+	return true;
+}
+
+bool
+renew_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
+{
+	LeaseLook	look = {0};
+	int64		age = (monotonic_ms() - worker->got_lease_at) / 1000;
+	TimestampTz clock;
+
+	(void) scru64_lease_look(&look);
+	if (!call_renew(conn, deadline, answer, at_most_ttl(Max(FIRST_TTL, age)),
+					look.last_id, &worker->held, &clock))
+	{
+		/* the realm has ended it, so that somebody else may have the node */
+		if (answer->over)
+		{
+			(void) scru64_lease_end();
+			forget_lease(worker);
+		}
+		return false;
+	}
+	hear_clock(worker, clock);
+	scru64_lease_extend(worker->held.node, worker->held.limit);
+	worker->lease_pause = MIN_LEASE_PAUSE;
+	keep_held(worker);
+	return true;
+}
+
+/*
+ * Give the lease back.  First the slot: what was sent is the end of it, whatever
+ * the realm answers.
+ */
+void
+release_lease(Worker *worker)
+{
+	HeldLease	lease = worker->held;
+	uint64		last_id = scru64_lease_end();
+	int64		deadline = monotonic_ms() + RELEASE_TIMEOUT;
+	RealmAnswer answer;
+	PGconn	   *conn;
+	bool		done;
+
+	if (!has_lease(worker))
+		return;
+	forget_lease(worker);
+	set_busy(worker, true);
+	conn = realm_connect(worker->realm, deadline, true);
+	done = call_release(conn, deadline, true, &answer, &lease, last_id);
+	PQfinish(conn);
+	log_release(&lease, done, answer.problem);
+	set_busy(worker, false);
+}
+
+/*
+ * Go on with a node of another size.  The lease of now stays as it is if that is
+ * not to be had.
+ */
+bool
+change_size(Worker *worker, PGconn *conn, int64 deadline, int wanted)
+{
+	LeaseRequest *request = &worker->size_request;
+	HeldLease	old = worker->held;
+	HeldLease	next = old;
+	int64		left = Max(old.expires_at - realm_now(worker), 0) / USECS_PER_SEC;
+	RealmAnswer answer;
+	TimestampTz clock;
+	uint64		last_id;
+	bool		done;
+
+	worker->next_size = monotonic_ms() + SIZE_PAUSE;
+	request->node_id_size = wanted;
+	request->holder = worker->info.holder;
+	request->within = worker->within;
+	/* as long as the old one, and for what its IDs may be ahead of the clock */
+	request->ttl = Max(left, at_most_ttl(FIRST_TTL)) + scru64_rollback_allowance / 1000 + 1;
+	if (!call_lease(conn, deadline, &answer, request, &next, &clock))
+	{
+		log_size_problem(worker, wanted, answer.problem);
+		return false;
+	}
+	hear_clock(worker, clock);
+	if (!scru64_lease_hand_over(next.node, next.start, next.limit, &last_id))
+	{
+		(void) call_release(conn, deadline, false, &answer, &next, 0);
+		log_size_problem(worker, wanted, "its lease does not reach as far, or it overlaps one that is set on this server by hand");
+		return false;
+	}
+	begin_lease(worker, &next);
+	worker->next_size = 0;
+	log_size(worker, &old);
+	done = call_release(conn, deadline, false, &answer, &old, last_id);
+	log_release(&old, done, answer.problem);
+	return true;
+}

@@ -1,0 +1,129 @@
+/*-------------------------------------------------------------------------
+ *
+ * messages.c
+ *		What the lease worker says: in the view scru64_lease and in the log.
+ *
+ * Part of the lease worker.  Never says the lease_id or the connection string.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "pgstat.h"
+#include "utils/timestamp.h"
+
+#include "lease_worker.h"
+
+/* Milliseconds between two messages of a standing failure */
+#define LOG_PAUSE			60000
+
+void
+publish(Worker *worker)
+{
+	HeldLease  *held = &worker->held;
+
+	worker->info.node = has_lease(worker) ? held->node : (Scru64Node) {0};
+	worker->info.granted_at = held->granted_at;
+	worker->info.expires_at = held->expires_at;
+	scru64_lease_set_info(&worker->info);
+}
+
+void
+set_busy(Worker *worker, bool busy)
+{
+	worker->info.busy = busy;
+	publish(worker);
+	pgstat_report_activity(busy ? STATE_RUNNING : STATE_IDLE,
+						   busy ? "talking with the realm" : NULL);
+}
+
+/* Keep a message on one line, and in ASCII: databases may have other encodings. */
+static void
+keep_message(char *kept, const char *message)
+{
+	strlcpy(kept, message, LEASE_TEXT_LEN);
+	for (char *c = kept; *c != '\0'; c++)
+	{
+		if (*c == '\n' || *c == '\r' || *c == '\t')
+			*c = c[1] == '\0' ? '\0' : ' ';
+		else if (IS_HIGHBIT_SET(*c))
+			*c = '?';
+	}
+}
+
+/* Something has failed; what is palloc'd is freed with the attempt. */
+void
+failed(Worker *worker, const char *what)
+{
+	worker->info.failures++;
+	worker->info.last_error_at = GetCurrentTimestamp();
+	keep_message(worker->info.last_error, what);
+	publish(worker);
+	if (worker->info.failures > 1 && monotonic_ms() - worker->last_logged < LOG_PAUSE)
+		return;
+	worker->last_logged = monotonic_ms();
+	ereport(LOG,
+			(errmsg("the realm has not given this server a lease: %s",
+					worker->info.last_error),
+			 errdetail("%ld attempts have failed since the last success.",
+					   (long) worker->info.failures),
+			 errhint("It is tried again and again. See the view %s.", "scru64_lease")));
+}
+
+void
+forget_failures(Worker *worker)
+{
+	worker->info.failures = 0;
+	worker->info.last_error[0] = '\0';
+	worker->info.last_error_at = 0;
+}
+
+void
+log_release(const HeldLease *lease, bool done, const char *problem)
+{
+	if (done)
+		ereport(LOG,
+				(errmsg("the lease of node %u/%u was given back",
+						lease->node.node_id, lease->node.node_id_size)));
+	else
+		ereport(LOG,
+				(errmsg("the lease of node %u/%u was not given back: %s",
+						lease->node.node_id, lease->node.node_id_size, problem),
+				 errdetail("It ends by itself at %s, by the realm's clock.",
+						   timestamptz_to_str(lease->expires_at))));
+}
+
+void
+log_size_problem(Worker *worker, int wanted, const char *problem)
+{
+	char		text[LEASE_TEXT_LEN];
+
+	snprintf(text, sizeof(text), "no node of size %d instead of %d: %s", wanted,
+			 worker->size.current, problem);
+	keep_message(worker->info.size_reason, text);
+	publish(worker);
+	ereport(LOG,
+			(errmsg("this server has got %s", worker->info.size_reason),
+			 errdetail("The lease of node %u/%u goes on.",
+					   worker->held.node.node_id, worker->held.node.node_id_size)));
+}
+
+void
+log_size(Worker *worker, const HeldLease *old)
+{
+	const HeldLease *held = &worker->held;
+	bool		larger = held->node.node_id_size < old->node.node_id_size;
+
+	worker->info.size_changed_at = GetCurrentTimestamp();
+	snprintf(worker->info.size_reason, LEASE_TEXT_LEN, "%s",
+			 (int) old->node.node_id_size > worker->size.quiet ||
+			 (int) old->node.node_id_size < worker->size.least ? "the settings were changed" :
+			 larger ? "sessions had to wait for the clock" :
+			 "little of the node was used");
+	publish(worker);
+	ereport(LOG,
+			(errmsg("the node of this server is %u/%u now, and was %u/%u: %s",
+					held->node.node_id, held->node.node_id_size,
+					old->node.node_id, old->node.node_id_size,
+					worker->info.size_reason)));
+}

@@ -1,0 +1,266 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_node_size.c
+ *		Unit tests of node_size.c: the size of a node that a load needs.
+ *
+ * Each rule with its edges by hand; then a model of a node under loads, steady
+ * ones and random ones.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lease_worker/node_size.h"
+
+#include "harness.h"
+
+#define TTL		INT64_C(60000)
+#define LOOK	NODE_SIZE_LOOK
+
+/* None of the numbers here is negative. */
+#define CHECK_INT(actual, op, expected) \
+	CHECK_UINT((uint64_t) (actual), op, (uint64_t) (expected))
+
+/* IDs of a node in a second, which has 3.90625 ticks */
+static uint64_t
+capacity(int node_id_size)
+{
+	return (UINT64_C(1) << (SCRU64_NODE_CTR_SIZE - node_id_size)) * 1000 / SCRU64_TICK_MS;
+}
+
+static NodeSize
+begin(int quiet, int least, int current)
+{
+	NodeSize	size = {.quiet = quiet, .least = least};
+
+	node_size_begin(&size, current, 0);
+	return size;
+}
+
+static void
+waiting_makes_it_larger(void)
+{
+	NodeSize	size = begin(12, 7, 12);
+
+	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
+	{
+		CHECK_INT(node_size_larger(&size), ==, 12);
+		node_size_look(&size, i * LOOK, (uint64_t) i, (uint64_t) i, 0);
+	}
+	CHECK_INT(node_size_larger(&size), ==, 10);
+	node_size_begin(&size, 8, 0);
+	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
+		node_size_look(&size, i * LOOK, (uint64_t) i, (uint64_t) i, 0);
+	/* not a whole step, if that is beyond the setting */
+	CHECK_INT(node_size_larger(&size), ==, 7);
+	node_size_begin(&size, 7, 0);
+	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
+		node_size_look(&size, i * LOOK, (uint64_t) i, (uint64_t) i, 0);
+	CHECK_INT(node_size_larger(&size), ==, 7);
+}
+
+static void
+a_burst_does_not(void)
+{
+	NodeSize	size = begin(12, 8, 12);
+
+	for (int i = 1; i <= 1000; i++)
+	{
+		uint64_t	n = (uint64_t) (i - i / NODE_SIZE_WAITING_LOOKS);
+
+		node_size_look(&size, i * LOOK, n, n, 0);
+		CHECK_INT(node_size_larger(&size), ==, 12);
+	}
+}
+
+static void
+a_clock_that_went_back_does_not(void)
+{
+	NodeSize	size = begin(12, 8, 12);
+
+	for (int i = 1; i <= 100; i++)
+	{
+		node_size_look(&size, i * LOOK, (uint64_t) i, 7, 0);
+		CHECK_INT(node_size_larger(&size), ==, 12);
+	}
+}
+
+static void
+looks_too_close_count_for_nothing(void)
+{
+	NodeSize	size = begin(12, 8, 12);
+
+	for (int i = 1; i < LOOK; i++)
+		node_size_look(&size, i, (uint64_t) i, (uint64_t) i, UINT64_C(1000000) * (uint64_t) i);
+	CHECK_INT(size.waiting_looks, ==, 0);
+	CHECK_INT(node_size_larger(&size), ==, 12);
+}
+
+static void
+quiet_makes_it_smaller(void)
+{
+	for (int node_id_size = 1; node_id_size <= 20; node_id_size++)
+	{
+		uint64_t	sixteenth = capacity(node_id_size) / NODE_SIZE_QUIET;
+		NodeSize	size = begin(21, 1, node_id_size);
+		uint64_t	used = 0;
+
+		/* just enough, and just not enough, to keep it; ten seconds have no remainder */
+		for (int i = 1; i <= 10; i++)
+			node_size_look(&size, i * 10 * LOOK, 0, 0, used += 10 * sixteenth + 10);
+		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
+		CHECK_INT(size.quiet_since, ==, 100 * LOOK);
+		for (int i = 11; i <= 15; i++)
+			node_size_look(&size, i * 10 * LOOK, 0, 0,
+						   used += sixteenth > 0 ? 10 * sixteenth - 10 : 0);
+		CHECK_INT(size.quiet_since, ==, 100 * LOOK);
+		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
+		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL, TTL), ==,
+				   node_id_size > 19 ? 21 : node_id_size + 2);
+	}
+}
+
+static void
+settings_that_change(void)
+{
+	NodeSize	size = begin(12, 8, 10);
+
+	CHECK_INT(node_size_larger(&size), ==, 10);
+	size.least = size.quiet = 9;
+	CHECK_INT(node_size_larger(&size), ==, 9);
+	size.least = size.quiet = 14;
+	CHECK_INT(node_size_larger(&size), ==, 14);
+}
+
+static void
+when_to_look(void)
+{
+	NodeSize	size = begin(12, 8, 12);
+
+	CHECK(node_size_next_look(&size) == -1);
+	node_size_look(&size, 5 * LOOK, 1, 1, 0);
+	CHECK_INT(node_size_next_look(&size), ==, 6 * LOOK);
+	node_size_look(&size, 6 * LOOK, 1, 1, 0);
+	CHECK(node_size_next_look(&size) == -1);
+	node_size_begin(&size, 8, 7 * LOOK);
+	CHECK_INT(node_size_next_look(&size), ==, 7 * LOOK + NODE_SIZE_CALM_LOOK);
+	/* it cannot grow further */
+	node_size_look(&size, 8 * LOOK, 1, 1, 0);
+	CHECK_INT(node_size_next_look(&size), ==, 8 * LOOK + NODE_SIZE_CALM_LOOK);
+}
+
+/*
+ * A node under a load, in steps of a second, with an allowance of ten seconds: what
+ * it gives out beyond its capacity is ahead of the clock, until that is used up.
+ */
+typedef struct Model
+{
+	NodeSize	size;
+	int64_t		now;
+	double		lead;			/* in seconds */
+	uint64_t	waits;
+	uint64_t	used;
+	uint64_t	last_second;
+	int			grown;
+	int			shrunk;
+	int64_t		last_change;
+} Model;
+
+static void
+step(Model *model, uint64_t load)
+{
+	double		most = (double) capacity(model->size.current);
+	int			wanted;
+
+	model->now += LOOK;
+	model->lead += (double) load / most - 1;
+	model->last_second = load;
+	if (model->lead < 0)
+		model->lead = 0;
+	if (model->lead > 10)
+	{
+		model->last_second = (uint64_t) most;
+		model->lead = 10;
+		model->waits++;
+	}
+	model->used += model->last_second;
+	node_size_look(&model->size, model->now, model->waits, model->waits, model->used);
+
+	wanted = node_size_larger(&model->size);
+	if (wanted < model->size.current)
+		model->grown++;
+	else
+	{
+		/* renewed after a third of the time */
+		wanted = model->now % (TTL / 3) == 0 ?
+			node_size_smaller(&model->size, model->now, TTL) : wanted;
+		if (wanted == model->size.current)
+			return;
+		model->shrunk++;
+		CHECK_INT(model->now - model->last_change, >=, TTL);
+		CHECK_INT(model->last_second, <, capacity(wanted) / 4 + 1);
+	}
+	node_size_begin(&model->size, wanted, model->now);
+	model->waits = model->used = 0;
+	model->last_change = model->now;
+}
+
+static void
+steady_loads_find_their_size(void)
+{
+	for (uint64_t load = 1000; load < 2000000; load = load * 3 / 2)
+	{
+		Model		model = {.size = begin(12, 6, 12)};
+		int			size;
+
+		for (int i = 0; i < 300; i++)
+			step(&model, load);
+		size = model.size.current;
+		CHECK(capacity(size) >= load || size == 6);
+		CHECK(size == 12 || capacity(size + 2) < load);
+		CHECK_INT(model.grown, ==, (12 - size) / 2);
+		CHECK_INT(model.shrunk, ==, 0);
+		for (int i = 0; i < 400; i++)
+			step(&model, 10);
+		CHECK_INT(model.size.current, ==, 12);
+	}
+}
+
+static void
+random_loads_do_not_make_it_flap(void)
+{
+	uint64_t	random = 12345;
+
+	for (int round = 0; round < 300; round++)
+	{
+		Model		model = {.size = begin(12, 6, 12)};
+		uint64_t	low = 1000 + random % 300000;
+		int			changes = 0;
+		uint64_t	most = UINT64_C(1) << (10 + round % 12);
+
+		for (int i = 1; i <= 3600; i++)
+		{
+			random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+			if (random >> 60 == 0)
+				low = (random >> 32) % most;
+			step(&model, low + (random >> 40) % most);
+		}
+		changes = model.grown + model.shrunk;
+		/* every one that shrinks it has a whole ttl to itself */
+		CHECK_INT(model.shrunk, <=, 3600 * 1000 / TTL);
+		CHECK_INT(changes, <=, 2 * model.shrunk + 3);
+	}
+}
+
+int
+main(void)
+{
+	RUN(waiting_makes_it_larger);
+	RUN(a_burst_does_not);
+	RUN(a_clock_that_went_back_does_not);
+	RUN(looks_too_close_count_for_nothing);
+	RUN(quiet_makes_it_smaller);
+	RUN(settings_that_change);
+	RUN(when_to_look);
+	RUN(steady_loads_find_their_size);
+	RUN(random_loads_do_not_make_it_flap);
+	return harness_finish();
+}
