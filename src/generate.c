@@ -9,8 +9,8 @@
  *
  * Invariants:
  *
- *	- An ID is returned only after it was written to its node's slot by a
- *	  compare-and-swap from the state that it was computed from.
+ *	- An ID is returned only after it, or a later one of its tick, was written to its
+ *	  node's slot by a compare-and-swap from the state that it was computed from.
  *	- A tick is entered only after it was found to be at or below the ceiling,
  *	  and before its state can be another one.
  *
@@ -61,6 +61,48 @@ continue_after_prev(NodeSlot *slot, uint64 state)
 }
 
 /*
+ * Advance the node to an ID, and to the end of the block that the session takes with
+ * it.  False if another session was faster.
+ */
+static inline bool
+take(uint64 *state, uint64 next)
+{
+	uint64		end = next;
+
+	if (unlikely(scru64_cache > 1))
+		end = generator_block_end(&session_node.generator, next, (uint32) scru64_cache);
+	if (!node_slot_advance(session_node.slot, state, end))
+		return false;
+	if (unlikely(end != next))
+	{
+		session_node.block_last = next;
+		session_node.block_end = end;
+	}
+	return true;
+}
+
+/*
+ * The next ID of those that the session has taken.  False if there is none, or they
+ * are of a tick that is over, too far ahead of the clock, or of a slot that was taken
+ * from the node since: then they are lost.
+ */
+static bool
+next_of_block(uint64 now, uint64 *next)
+{
+	if (session_node.block_last < session_node.block_end &&
+		node_slot_life(session_node.slot) == session_node.life &&
+		generator_increment(&session_node.generator, session_node.block_last, now,
+							allowance_ticks(), next))
+	{
+		session_node.block_last = *next;
+		return true;
+	}
+	drop_block();
+	session_node.life = node_slot_life(session_node.slot);
+	return false;
+}
+
+/*
  * Find the slot of the session's node.
  *
  * A session that has a slot has passed the test for recovery, which never
@@ -77,6 +119,7 @@ attach(void)
 	NodeReport	obstacle;
 
 	PreventCommandDuringRecovery("scru64_generate()");
+	drop_block();
 	if (spec->node.node_id_size == 0)
 	{
 		if (*scru64_realm == '\0')
@@ -205,7 +248,7 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 				node_state_is_id(*state);
 			if (!is_below_ceiling(*state, scru64_get_timestamp(*next), now,
 								  overflow) ||
-				!node_slot_advance(slot, state, *next))
+				!take(state, *next))
 				return false;
 			if (overflow)
 				pg_atomic_fetch_add_u64(&slot->counter_overflows, 1);
@@ -254,8 +297,14 @@ next_id(void)
 		uint64		state;
 		uint64		next;
 
-		if (unlikely(session_node.slot == NULL) ||
-			unlikely(!node_slot_read(session_node.slot, session_node.key, &state)))
+		if (unlikely(session_node.slot == NULL))
+		{
+			attach();
+			continue;
+		}
+		if (unlikely(scru64_cache > 1) && next_of_block(now, &next))
+			return next;
+		if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)))
 		{
 			attach();
 			continue;
@@ -267,7 +316,7 @@ next_id(void)
 			/* ahead of the clock, by load or because the clock went back */
 			if (scru64_get_timestamp(next) != now)
 				clock_observe(session_node.slot, now);
-			if (likely(node_slot_advance(session_node.slot, &state, next)))
+			if (likely(take(&state, next)))
 				return next;
 		}
 		else if (next_by_rules(&state, now, &waited, &next))

@@ -12,7 +12,7 @@
  *
  *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
  *						by compare-and-swap; replaced under the lock.
- *	NodeSlot.key		atomic.  Read without a lock, written under it.
+ *	NodeSlot.key, life	atomic.  Read without a lock, written under it.
  *	NodeSlots.reservation	see ceiling.c.
  *	other atomics		are hints and counts: no ID depends on them.
  *	all else			the lock.  It is taken to find, give or take a slot, and
@@ -104,6 +104,7 @@ init_slot(NodeSlot *slot)
 {
 	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
 	pg_atomic_init_u32(&slot->key, 0);
+	pg_atomic_init_u32(&slot->life, 0);
 	pg_atomic_init_u64(&slot->limit, SCRU64_LAST_TIMESTAMP);
 	pg_atomic_init_u64(&slot->clock, 0);
 	pg_atomic_init_u64(&slot->counter_overflows, 0);
@@ -233,6 +234,7 @@ static uint64
 take_slot(NodeSlot *slot)
 {
 	pg_atomic_write_u32(&slot->key, 0);
+	pg_atomic_fetch_add_u32(&slot->life, 1);
 	return pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING);
 }
 

@@ -49,6 +49,7 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
 	pg_atomic_uint64 state;		/* last ID, or a start; see node_slots.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
+	pg_atomic_uint32 life;		/* how often the slot was taken from a node */
 	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 counter_overflows;
@@ -178,6 +179,22 @@ static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
 {
 	return pg_atomic_compare_exchange_u64(&slot->state, expected, next);
+}
+
+/*
+ * The life of a slot.  IDs that a session has taken from a node are good as long as
+ * it is the same: then nobody has taken the slot away, to start its node anew.
+ *
+ * Ordering: it is read before the state, and raised before that is replaced.  So IDs
+ * that were taken in an older life are never thought to be of a newer one.
+ */
+static inline uint32
+node_slot_life(NodeSlot *slot)
+{
+	uint32		life = pg_atomic_read_u32(&slot->life);
+
+	pg_read_barrier();
+	return life;
 }
 
 /*

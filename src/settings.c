@@ -41,6 +41,9 @@
 #define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
 #define MAX_ROLLBACK_ALLOWANCE		(24 * 60 * 60 * 1000)
 
+/* A block of a node of one bit, the largest */
+#define MAX_CACHE	((SCRU64_MAX_NODE_CTR + 1) / 2 / GENERATOR_BLOCKS_PER_TICK)
+
 #define DEFAULT_LEASE_NODE_ID_SIZE	12
 #define DEFAULT_LEASE_NODE_ID_SIZE_MIN	8
 #define DEFAULT_LEASE_TTL	(60 * 60)	/* seconds */
@@ -53,6 +56,7 @@ SessionNode session_node;
 /* The settings, as text and number. */
 static char *node_spec = NULL;
 int			scru64_rollback_allowance = 0;
+int			scru64_cache = 0;
 char	   *scru64_realm = NULL;
 char	   *scru64_realm_id = NULL;
 int			scru64_lease_node_id_size = 0;
@@ -129,6 +133,7 @@ assign_node_spec(const char *newval pg_attribute_unused(), void *extra)
 {
 	session_node.spec = *(NodeSpec *) extra;
 	session_node.slot = NULL;
+	drop_block();
 	if (session_node.spec.node.node_id_size == 0)
 		return;
 	session_node.key = node_key(session_node.spec.node);
@@ -221,6 +226,13 @@ default_node_spec(void)
 	return MemoryContextStrdup(TopMemoryContext, text);
 }
 
+/* The promise of the new value holds from the next ID on. */
+static void
+assign_cache(int newval pg_attribute_unused(), void *extra pg_attribute_unused())
+{
+	drop_block();
+}
+
 static void
 assign_allowance(int newval pg_attribute_unused(),
 				 void *extra pg_attribute_unused())
@@ -279,6 +291,16 @@ define_settings(void)
 							GUC_UNIT_MS | GUC_ALLOW_IN_PARALLEL,
 							NULL,
 							assign_allowance,
+							NULL);
+	DefineCustomIntVariable(GUC_PREFIX ".cache",
+							"IDs that a session takes from its node at once.",
+							"With 1, each ID is greater than all that were generated before by any session of the node.",
+							&scru64_cache,
+							1, 1, MAX_CACHE,
+							PGC_USERSET,
+							GUC_ALLOW_IN_PARALLEL,
+							NULL,
+							assign_cache,
 							NULL);
 	define_lease_text(REALM_SETTING,
 					  "Connection string of the realm that this server leases its node from.",

@@ -21,11 +21,22 @@ typedef struct SessionNode
 	NodeKey		key;
 	Generator	generator;
 	NodeSlot   *slot;			/* NULL until found */
+	uint64		block_last;		/* the last ID given of those that it has taken, */
+	uint64		block_end;		/* and the last one that it may give */
+	uint32		life;			/* of the slot when it has taken them */
 } SessionNode;
 
 extern SessionNode session_node;
 
+/* What the session has taken and not given is lost. */
+static inline void
+drop_block(void)
+{
+	session_node.block_last = session_node.block_end;
+}
+
 /* The settings, in milliseconds and seconds where they are times. */
+extern PGDLLEXPORT int scru64_cache;
 extern PGDLLEXPORT int scru64_rollback_allowance;
 extern PGDLLEXPORT char *scru64_realm;
 extern PGDLLEXPORT char *scru64_realm_id;

@@ -312,7 +312,7 @@ RETURN (SELECT 'SELECT FROM scru64_traffic WHERE ' ||
 								 pg_temp.bound(k * 100, is_id), pg_temp.bound(1000000 + k * 100, is_id)),
 						  separator ORDER BY k)
 		FROM generate_series(1, count) AS k);
-SET statement_timeout = '10s';
+SET statement_timeout = '2min';
 SELECT separator, condition, count,
 	   pg_temp.alike(pg_temp.estimate(pg_temp.many(count, separator, condition, true)),
 					 pg_temp.estimate(pg_temp.many(count, separator, condition, false))) AS alike
