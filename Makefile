@@ -46,7 +46,11 @@ endif
 
 EXTRA_CLEAN = tmp_check scru64-*.zip $(LEASE_OBJS)
 
-PGXS := $(shell $(PG_CONFIG) --pgxs)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq ($(PGXS),)
+$(error "$(PG_CONFIG)" does not run: install PostgreSQL's server headers, on Debian and \
+Ubuntu the package postgresql-server-dev-NN, or say where it is: make PG_CONFIG=/path/to/pg_config)
+endif
 include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control

@@ -100,7 +100,8 @@ node_spec_not_set(void)
 					   NODE_SPEC_SETTING) :
 			 errdetail("The parameter \"%s\" is empty, and environment variable %s is ignored: invalid node spec \"%s\".",
 					   NODE_SPEC_SETTING, "SCRU64_NODE_SPEC", bad_spec),
-			 errhint("Give every server a node of its own, for example: ALTER SYSTEM SET scru64.node_spec = '42/8'; SELECT pg_reload_conf();")));
+			 errhint("Give every server a number that no other server has, here 42: LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '42/8'; SELECT pg_reload_conf(); Or set \"%s\", and have one leased.",
+					 "scru64.realm")));
 }
 
 /* 55006 */

@@ -27,6 +27,8 @@
 /* Bytes of a binary scru64. */
 #define SCRU64_BYTES	8
 
+#define MAX_BIGINT_DIGITS	19
+
 PG_FUNCTION_INFO_V1(scru64_in);
 PG_FUNCTION_INFO_V1(scru64_out);
 PG_FUNCTION_INFO_V1(scru64_to_text);
@@ -43,6 +45,19 @@ static bool
 looks_like_date(const char *text)
 {
 	return strspn(text, "0123456789") == 4 && text[4] == '-';
+}
+
+/*
+ * Is a text an integer too long to be anything else, as drivers send the integer of
+ * an ID?  One of twelve digits is an ID.
+ */
+static bool
+looks_like_bigint(const char *text)
+{
+	size_t		len = strlen(text);
+
+	return len > BASE36_DIGITS && len <= MAX_BIGINT_DIGITS &&
+		strspn(text, "0123456789") == len;
 }
 
 /*
@@ -66,6 +81,9 @@ scru64_in(PG_FUNCTION_ARGS)
 						   BASE36_DIGITS),
 				 looks_like_date(text) ?
 				 errhint("To compare an ID with a time, write: timestamptz '%s', or for a parameter: $1::timestamptz.",
+						 text) :
+				 looks_like_bigint(text) ?
+				 errhint("To give an ID as an integer, write: bigint '%s', or for a parameter: $1::bigint. Or give the ID in its string form.",
 						 text) :
 				 errhint("IDs look like %s. An integer is converted by a cast from bigint.",
 						 "0u2r85hm2pt3")));

@@ -55,6 +55,10 @@ WHERE s.oid = 'scru64'::regtype AND i.oid = 'bigint'::regtype;
 -- Bad text: 22P02, whatever is wrong
 --
 SELECT '0u2pf62ji4b'::scru64;
+-- the integer of an ID, as text
+SELECT '110770749696212993'::scru64;
+SELECT '4738381338321616895'::scru64;
+SELECT '47383813383216168950'::scru64;
 SELECT quote_literal(input) AS input, e.code, e.message, e.detail, e.hint
 FROM (VALUES
 	(''),
