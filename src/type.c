@@ -83,7 +83,7 @@ scru64_in(PG_FUNCTION_ARGS)
 				 errhint("To compare an ID with a time, write: timestamptz '%s', or for a parameter: $1::timestamptz.",
 						 text) :
 				 looks_like_bigint(text) ?
-				 errhint("To give an ID as an integer, write: bigint '%s', or for a parameter: $1::bigint. Or give the ID in its string form.",
+				 errhint("To give an ID as an integer, write: %s::scru64, or for a parameter: $1::bigint::scru64. Or give the ID in its string form.",
 						 text) :
 				 errhint("IDs look like %s. An integer is converted by a cast from bigint.",
 						 "0u2r85hm2pt3")));
