@@ -106,6 +106,23 @@ ceiling_load(uint64 now, uint64 allowance)
 }
 
 /*
+ * The ceiling that this server has written last, or was started with, in ticks.  It
+ * stays as it is until it is unlocked.
+ */
+uint64
+ceiling_hold(void)
+{
+	(void) ceiling_page_lock(true);
+	return node_slots_reservation()->written;
+}
+
+void
+ceiling_let_go(void)
+{
+	ceiling_page_unlock();
+}
+
+/*
  * Reserve the ticks up to target, for a node whose state needs it.  Page locked.
  * Returns the ceiling on the page then, or 0 if there is nothing to wait for.
  *

@@ -16,6 +16,8 @@
 extern void ceiling_load(uint64 now, uint64 allowance);
 extern bool ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state,
 						  uint64 target, bool wait);
+extern uint64 ceiling_hold(void);
+extern void ceiling_let_go(void);
 extern void ceiling_set(uint64 ceiling);
 
 /* For ceiling.c */

@@ -175,15 +175,15 @@ is_below_ceiling(uint64 state, uint64 tick, uint64 now, bool overflow)
 {
 	uint64		ahead = ceiling_ahead(allowance_ticks(), overflow);
 	uint64		target = Min(Max(tick, now + ahead), SCRU64_LAST_TIMESTAMP);
-	uint64		limit = pg_atomic_read_u64(&session_node.slot->limit);
 	uint64		durable = node_slots_durable();
 	bool		early = tick <= durable;
 
 	/*
-	 * Ordering: the limit was read after the state and the key, and within one
-	 * life of a slot it never falls.
+	 * Ordering: the limit is read after the state and the key, and within one life
+	 * of a slot it never falls.
 	 */
-	if (tick > limit)
+	pg_read_barrier();
+	if (tick > pg_atomic_read_u64(&session_node.slot->limit))
 	{
 		lease_wait_for_renewal(session_node.slot, session_node.key, tick);
 		return false;
@@ -193,6 +193,15 @@ is_below_ceiling(uint64 state, uint64 tick, uint64 now, bool overflow)
 		return true;
 	return !ceiling_raise(session_node.slot, session_node.key, state, target,
 						  !early);
+}
+
+/* Has the node given out the last ID of a tick? */
+static bool
+is_full(uint64 state)
+{
+	uint64		max_counter = session_node.generator.max_counter;
+
+	return node_state_is_id(state) && (state & max_counter) == max_counter;
 }
 
 /*
@@ -205,9 +214,8 @@ static uint64
 allowance_of_state(uint64 state)
 {
 	uint64		allowance = allowance_ticks();
-	uint64		max_counter = session_node.generator.max_counter;
 
-	if (node_state_is_id(state) && (state & max_counter) == max_counter)
+	if (is_full(state))
 		return allowance > 0 ? allowance - 1 : 0;
 	return allowance;
 }
@@ -259,6 +267,8 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 			if (!*waited)
 			{
 				pg_atomic_fetch_add_u64(&slot->waits, 1);
+				if (is_full(*state))
+					pg_atomic_fetch_add_u64(&slot->saturated, 1);
 				log_wait(*state);
 				/* a larger node may help */
 				if (session_node.spec.node.node_id_size == 0)

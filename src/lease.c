@@ -123,12 +123,21 @@ scru64_lease_attach_worker(Latch *latch)
 	SpinLockRelease(&lease->mutex);
 }
 
-/* The ceiling that this server was started with, once it is known; in ticks. */
+/*
+ * The ceiling of this server, in ticks.  Nobody raises or sets it until it is
+ * unlocked.
+ */
 uint64
-scru64_lease_load_ceiling(void)
+scru64_lease_hold_ceiling(void)
 {
 	ceiling_load(clock_tick(), allowance_ticks());
-	return node_slots_reservation()->written;
+	return ceiling_hold();
+}
+
+void
+scru64_lease_let_ceiling_go(void)
+{
+	ceiling_let_go();
 }
 
 bool
@@ -183,19 +192,22 @@ scru64_lease_end(void)
 
 /*
  * Have the sessions go on with the node of another lease, after the last ID of the
- * current one.  False if they do not: see node_slots_hand_over().
+ * current one.  Anything but HAND_OVER_DONE: they go on with the current one.
  */
-bool
+HandOver
 scru64_lease_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 *last_id)
 {
 	NodeReport	report;
+	HandOver	result;
 	uint64		state;
 
-	if (!node_slots_report_lease(&report) ||
-		!node_slots_hand_over(node, timestamp, limit, allowance_ticks(), &state))
-		return false;
-	*last_id = last_of_state(report.node, state);
-	return true;
+	if (!node_slots_report_lease(&report))
+		return HAND_OVER_ENDED;
+	result = node_slots_hand_over(node, timestamp, limit, clock_tick(),
+								  allowance_ticks(), &state);
+	if (result == HAND_OVER_DONE)
+		*last_id = last_of_state(report.node, state);
+	return result;
 }
 
 /*
@@ -211,8 +223,7 @@ scru64_lease_look(LeaseLook *look)
 		return false;
 	look->node = report.node;
 	look->last_id = last_of_state(report.node, report.state);
-	look->waits = report.waits;
-	look->counter_overflows = report.counter_overflows;
+	look->saturated = report.saturated;
 	look->used = report.used;
 	return true;
 }

@@ -43,8 +43,7 @@ typedef struct LeaseLook
 {
 	Scru64Node	node;
 	uint64		last_id;		/* or the last that it can have given out */
-	uint64		waits;			/* since the node's beginning, as those below */
-	uint64		counter_overflows;
+	uint64		saturated;		/* since the node's beginning, as used */
 	uint64		used;
 } LeaseLook;
 
@@ -72,11 +71,12 @@ extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
 extern PGDLLEXPORT bool scru64_lease_claim(pid_t worker_pid);
 extern PGDLLEXPORT void scru64_lease_attach_worker(Latch *latch);
 extern PGDLLEXPORT void scru64_lease_object_name(char *name);
-extern PGDLLEXPORT uint64 scru64_lease_load_ceiling(void);
+extern PGDLLEXPORT uint64 scru64_lease_hold_ceiling(void);
+extern PGDLLEXPORT void scru64_lease_let_ceiling_go(void);
 extern PGDLLEXPORT bool scru64_lease_begin(Scru64Node node, uint64 timestamp, uint64 limit);
 extern PGDLLEXPORT void scru64_lease_extend(Scru64Node node, uint64 limit);
-extern PGDLLEXPORT bool scru64_lease_hand_over(Scru64Node node, uint64 timestamp,
-											   uint64 limit, uint64 *last_id);
+extern PGDLLEXPORT HandOver scru64_lease_hand_over(Scru64Node node, uint64 timestamp,
+												   uint64 limit, uint64 *last_id);
 extern PGDLLEXPORT uint64 scru64_lease_end(void);
 extern PGDLLEXPORT bool scru64_lease_look(LeaseLook *look);
 extern PGDLLEXPORT bool scru64_lease_was_called(void);

@@ -110,6 +110,7 @@ init_slot(NodeSlot *slot)
 	pg_atomic_init_u64(&slot->counter_overflows, 0);
 	pg_atomic_init_u64(&slot->clock_rollbacks, 0);
 	pg_atomic_init_u64(&slot->waits, 0);
+	pg_atomic_init_u64(&slot->saturated, 0);
 	pg_atomic_init_u64(&slot->entered, 0);
 	pg_atomic_init_u64(&slot->used, 0);
 }
@@ -206,6 +207,7 @@ report_slot(NodeSlot *slot, NodeKey key, NodeReport *report)
 	report->counter_overflows = pg_atomic_read_u64(&slot->counter_overflows);
 	report->clock_rollbacks = pg_atomic_read_u64(&slot->clock_rollbacks);
 	report->waits = pg_atomic_read_u64(&slot->waits);
+	report->saturated = pg_atomic_read_u64(&slot->saturated);
 	report->used = pg_atomic_read_u64(&slot->used);
 }
 
@@ -251,11 +253,16 @@ give_slot(NodeSlot *slot, NodeKey key, uint64 state)
 	pg_atomic_write_u32(&slot->key, key);
 }
 
-/* Forget a state, but for the floor.  Lock held exclusively. */
+/*
+ * Forget a state, but for the floor.  Lock held exclusively.
+ *
+ * Of a start nothing was given out; that of a lease may be far above the ceiling.
+ */
 static void
 forget_state(uint64 state)
 {
-	node_slots->floor = Max(node_slots->floor, node_state_tick(state));
+	if (node_state_is_id(state))
+		node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }
 
 /* The same for what is in a place of a retired node, if there is anything. */
@@ -386,6 +393,8 @@ start_node(NodeSlot *slot, NodeKey key, uint64 state, uint64 now)
 	pg_atomic_write_u64(&slot->counter_overflows, 0);
 	pg_atomic_write_u64(&slot->clock_rollbacks, 0);
 	pg_atomic_write_u64(&slot->waits, 0);
+	pg_atomic_write_u64(&slot->saturated, 0);
+	pg_atomic_write_u64(&slot->entered, 0);
 	pg_atomic_write_u64(&slot->used, 0);
 	give_slot(slot, key, state);
 	return slot;
@@ -565,28 +574,38 @@ node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
  * Have the sessions go on with the node of another lease, whose IDs are all after
  * those of the one that is current.  *state is the last of that.
  *
- * False if there is none, if the node shares IDs with one that sessions have set,
- * or if the other lease ends before they have got through what a node may be ahead
- * of the clock.
+ * The node has to be of use at once: its lease must begin no later than what the
+ * sessions may give out now, and go on for longer than they may be ahead of the clock.
+ *
+ *	now			the clock, in ticks
+ *	allowance	scru64.rollback_allowance, in ticks
  */
-bool
-node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit,
+HandOver
+node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now,
 					 uint64 allowance, uint64 *state)
 {
 	NodeSlot   *slot = &node_slots->leased;
-	bool		can;
+	HandOver	result = HAND_OVER_DONE;
+	uint64		last;
 
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	can = pg_atomic_read_u32(&slot->key) != 0 && !is_set_by_hand(node) &&
-		node_state_tick(pg_atomic_read_u64(&slot->state)) + allowance < limit;
-	if (can)
+	last = node_state_tick(pg_atomic_read_u64(&slot->state));
+	if (pg_atomic_read_u32(&slot->key) == 0)
+		result = HAND_OVER_ENDED;
+	else if (is_set_by_hand(node))
+		result = HAND_OVER_OVERLAPS;
+	else if (Max(last, now) + allowance >= limit)
+		result = HAND_OVER_TOO_SHORT;
+	else if (timestamp > Max(last, now + allowance))
+		result = HAND_OVER_AHEAD;
+	else
 	{
 		*state = take_slot(slot);
 		forget_state(*state);
 		give_lease(node, Max(timestamp, node_state_tick(*state)), limit);
 	}
 	LWLockRelease(&node_slots->lock);
-	return can;
+	return result;
 }
 
 /* Raise the limit of the lease, if it is of this node. */

@@ -55,6 +55,7 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	pg_atomic_uint64 counter_overflows;
 	pg_atomic_uint64 clock_rollbacks;
 	pg_atomic_uint64 waits;
+	pg_atomic_uint64 saturated; /* those of the waits that were for a full counter */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
 	pg_atomic_uint64 used;		/* IDs of the ticks before that */
 } NodeSlot;
@@ -100,6 +101,7 @@ typedef struct NodeReport
 	uint64		counter_overflows;
 	uint64		clock_rollbacks;
 	uint64		waits;
+	uint64		saturated;
 	uint64		used;
 } NodeReport;
 
@@ -113,6 +115,16 @@ typedef struct Reservation
 
 /* What lease.c keeps with the slots; see there for what guards what. */
 typedef struct Lease Lease;
+
+/* What came of giving the sessions another leased node. */
+typedef enum HandOver
+{
+	HAND_OVER_DONE,
+	HAND_OVER_ENDED,			/* there is no lease any more */
+	HAND_OVER_OVERLAPS,			/* the node shares IDs with one set by hand */
+	HAND_OVER_TOO_SHORT,		/* its lease ends too early */
+	HAND_OVER_AHEAD				/* its lease begins ahead of the clock */
+} HandOver;
 
 /* What is logged at most once in a while about a node. */
 typedef enum NodeLogKind
@@ -129,8 +141,8 @@ extern NodeSlot *node_slots_find(Scru64Node node, uint64 now, uint64 allowance,
 extern void node_slots_restart(uint64 floor);
 extern NodeSlot *node_slots_find_leased(NodeKey *key, uint64 *state);
 extern bool node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit);
-extern bool node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit,
-								 uint64 allowance, uint64 *state);
+extern HandOver node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit,
+									 uint64 now, uint64 allowance, uint64 *state);
 extern void node_slots_extend_lease(Scru64Node node, uint64 limit);
 extern uint64 node_slots_end_lease(Scru64Node *node);
 extern bool node_slots_report_lease(NodeReport *report);

@@ -186,7 +186,7 @@ configure_server($hot, "scru64.lease_ttl = '1h'\n");
 ok(wait_until(9, sub { lease_sql($hot, "expires_at > now() + '100 s' AND next_attempt_at > now() + '30 s'") eq 't' }), 'a longer ttl');
 @streams = ();
 my $session = open_session($realm, dbname => 'realm');
-$session->query_safe('BEGIN; LOCK TABLE scru64_realm.ledger IN ACCESS EXCLUSIVE MODE');
+$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
 begin_streams($hot, $rate, 12, 1);
 ok(wait_until(9, \&is_leasing), 'the realm is slow to lease another');
 is(size_of($hot), $quiet, 'until then the old one goes on');
@@ -202,7 +202,7 @@ ok_streams('a slow realm');
 }
 {
 	@streams = ();
-	$session->query_safe('BEGIN; LOCK TABLE scru64_realm.ledger IN ACCESS EXCLUSIVE MODE');
+	$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
 	my $node = lease_of($hot);
 	begin_load($hot, 1);
 	begin_streams($hot, $rate, 8, 1);

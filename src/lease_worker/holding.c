@@ -13,6 +13,8 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
+#include "postmaster/interrupt.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -46,11 +48,15 @@ forget_lease(Worker *worker)
 	publish(worker);
 }
 
-/* A lease of seconds, but not for longer than the setting says. */
+/*
+ * For how many seconds to ask: the setting says for how many at most.  Besides, for
+ * what a node's IDs may be ahead of the clock: a busy one reaches the end of the window
+ * by so much earlier.
+ */
 static int64
-at_most_ttl(int64 seconds)
+window(int64 seconds)
 {
-	return Min(seconds, (int64) scru64_lease_ttl);
+	return Min(seconds, (int64) scru64_lease_ttl) + scru64_rollback_allowance / 1000 + 1;
 }
 
 void
@@ -59,6 +65,13 @@ keep_setting(char **kept, const char *value)
 	if (*kept != NULL)
 		pfree(*kept);
 	*kept = MemoryContextStrdup(TopMemoryContext, value);
+}
+
+/* Where a lease is from, so that it is not taken for one of another realm. */
+uint64
+address_hash(const char *realm)
+{
+	return hash_bytes_extended((const unsigned char *) realm, (int) strlen(realm), 0);
 }
 
 /*
@@ -92,6 +105,7 @@ check_realm(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer,
 				 errhint("Set \"%s\" to it, and no other realm is taken for it.",
 						 "scru64.realm_id")));
 	strlcpy(held->realm_id, realm_id, sizeof(held->realm_id));
+	held->address = address_hash(scru64_realm);
 	if (!same_address)
 		keep_setting(&worker->realm, scru64_realm);
 	return true;
@@ -116,10 +130,29 @@ keep_held(Worker *worker)
 void
 begin_lease(Worker *worker, const HeldLease *lease)
 {
+	LeaseLook	look = {0};
+
 	worker->held = *lease;
 	keep_held(worker);
-	node_size_begin(&worker->size, (int) lease->node.node_id_size, monotonic_ms());
+	(void) scru64_lease_look(&look);
+	node_size_begin(&worker->size, (int) lease->node.node_id_size, monotonic_ms(),
+					look.saturated, look.used);
 	publish(worker);
+}
+
+/*
+ * A lease of a node that somebody has set on this server by hand: it is kept, so that
+ * nobody else gets it as long as it lasts.
+ */
+static void
+shield(PGconn *conn, int64 deadline, RealmAnswer *answer, HeldLease *lease)
+{
+	TimestampTz clock;
+
+	(void) call_renew(conn, deadline, answer, scru64_lease_ttl, 0, lease, &clock);
+	snprintf(answer->problem, LEASE_TEXT_LEN,
+			 "node %u/%u overlaps one that is set on this server by hand",
+			 lease->node.node_id, lease->node.node_id_size);
 }
 
 bool
@@ -132,7 +165,7 @@ take_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 	request->node_id_size = scru64_lease_node_id_size;
 	request->holder = worker->info.holder;
 	request->within = worker->within;
-	request->ttl = at_most_ttl(FIRST_TTL);
+	request->ttl = window(FIRST_TTL);
 	if (!call_lease(conn, deadline, answer, request, &lease, &clock))
 		return false;
 	hear_clock(worker, clock);
@@ -141,11 +174,7 @@ take_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 							 Max(MIN_LEASE_PAUSE, (int64) scru64_lease_ttl * 1000 / 16));
 	if (!scru64_lease_begin(lease.node, lease.start, lease.limit))
 	{
-		/* it stays leased, so that nobody else gets it as long as it lasts */
-		(void) call_renew(conn, deadline, answer, scru64_lease_ttl, 0, &lease, &clock);
-		snprintf(answer->problem, LEASE_TEXT_LEN,
-				 "node %u/%u overlaps one that is set on this server by hand",
-				 lease.node.node_id, lease.node.node_id_size);
+		shield(conn, deadline, answer, &lease);
 		return false;
 	}
 	worker->got_lease_at = monotonic_ms();
@@ -169,7 +198,7 @@ renew_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 	TimestampTz clock;
 
 	(void) scru64_lease_look(&look);
-	if (!call_renew(conn, deadline, answer, at_most_ttl(Max(FIRST_TTL, age)),
+	if (!call_renew(conn, deadline, answer, window(Max(FIRST_TTL, age)),
 					look.last_id, &worker->held, &clock))
 	{
 		/* the realm has ended it, so that somebody else may have the node */
@@ -212,19 +241,33 @@ release_lease(Worker *worker)
 	set_busy(worker, false);
 }
 
-/*
- * Go on with a node of another size.  The lease of now stays as it is if that is
- * not to be had.
- */
-bool
-change_size(Worker *worker, PGconn *conn, int64 deadline, int wanted)
+/* Has something come up that has the worker leave off? */
+static bool
+is_disturbed(void)
 {
+	return ShutdownRequestPending || ConfigReloadPending;
+}
+
+/*
+ * Go on with a node of another size.  The lease of now, which was just renewed, stays
+ * as it is if that is not to be had.
+ */
+void
+change_size(Worker *worker, PGconn *conn, int wanted)
+{
+	static const char *const problems[] = {
+		[HAND_OVER_ENDED] = "the lease was ended meanwhile",
+		[HAND_OVER_TOO_SHORT] = "its lease ends too early",
+		[HAND_OVER_AHEAD] = "its lease begins ahead of this server's clock"
+	};
 	LeaseRequest *request = &worker->size_request;
 	HeldLease	old = worker->held;
 	HeldLease	next = old;
-	int64		left = Max(old.expires_at - realm_now(worker), 0) / USECS_PER_SEC;
+	int64		left = Max(old.expires_at - realm_now(worker), 0) / 1000;
+	int64		deadline = monotonic_ms() + Min(CALL_TIMEOUT, left / 3);
 	RealmAnswer answer;
 	TimestampTz clock;
+	HandOver	result;
 	uint64		last_id;
 	bool		done;
 
@@ -232,24 +275,32 @@ change_size(Worker *worker, PGconn *conn, int64 deadline, int wanted)
 	request->node_id_size = wanted;
 	request->holder = worker->info.holder;
 	request->within = worker->within;
-	/* as long as the old one, and for what its IDs may be ahead of the clock */
-	request->ttl = Max(left, at_most_ttl(FIRST_TTL)) + scru64_rollback_allowance / 1000 + 1;
+	request->ttl = Max(left / 1000, FIRST_TTL) + window(0);
 	if (!call_lease(conn, deadline, &answer, request, &next, &clock))
 	{
-		log_size_problem(worker, wanted, answer.problem);
-		return false;
+		if (!is_disturbed())
+			log_size_problem(worker, wanted, answer.problem);
+		return;
 	}
 	hear_clock(worker, clock);
-	if (!scru64_lease_hand_over(next.node, next.start, next.limit, &last_id))
+	result = scru64_lease_hand_over(next.node, next.start, next.limit, &last_id);
+	if (result == HAND_OVER_OVERLAPS)
 	{
-		(void) call_release(conn, deadline, false, &answer, &next, 0);
-		log_size_problem(worker, wanted, "its lease does not reach as far, or it overlaps one that is set on this server by hand");
-		return false;
+		shield(conn, deadline, &answer, &next);
+		worker->next_size = monotonic_ms() + MIN_LEASE_PAUSE;
+		log_size_problem(worker, wanted, answer.problem);
+		return;
+	}
+	deadline = monotonic_ms() + RELEASE_TIMEOUT;
+	if (result != HAND_OVER_DONE)
+	{
+		(void) call_release(conn, deadline, true, &answer, &next, 0);
+		log_size_problem(worker, wanted, problems[result]);
+		return;
 	}
 	begin_lease(worker, &next);
 	worker->next_size = 0;
 	log_size(worker, &old);
-	done = call_release(conn, deadline, false, &answer, &old, last_id);
+	done = call_release(conn, deadline, true, &answer, &old, last_id);
 	log_release(&old, done, answer.problem);
-	return true;
 }

@@ -36,6 +36,7 @@ typedef struct HeldLease
 	uint64		limit;			/* and not after this */
 	TimestampTz granted_at;
 	TimestampTz expires_at;
+	uint64		address;		/* hash of the connection string that it is by */
 } HeldLease;
 
 extern void keep_lease(HeldLease *held);

@@ -17,14 +17,16 @@
 /* Seconds: what the first lease is for, and every renewal at least. */
 #define FIRST_TTL			120
 
-/* Milliseconds between two new leases */
-#define MIN_LEASE_PAUSE		10000
+/* Milliseconds */
+#define CALL_TIMEOUT		15000	/* longer than the realm's lock_timeout */
+#define MIN_LEASE_PAUSE		10000	/* between two new leases */
 
 typedef struct Worker
 {
 	LeaseInfo	info;
 	HeldLease	held;
 	NodeSize	size;			/* of its node */
+	bool		size_failed;	/* was another one not to be had? */
 	LeaseRequest request;		/* a lease that was asked for, */
 	LeaseRequest size_request;	/* and one of another size */
 	char	   *realm;			/* where the lease is from */
@@ -67,7 +69,7 @@ extern bool renew_lease(Worker *worker, PGconn *conn, int64 deadline,
 						RealmAnswer *answer);
 extern void release_lease(Worker *worker);
 extern void keep_setting(char **kept, const char *value);
-extern bool change_size(Worker *worker, PGconn *conn, int64 deadline,
-						int wanted);
+extern void change_size(Worker *worker, PGconn *conn, int wanted);
+extern uint64 address_hash(const char *realm);
 
 #endif							/* LEASE_WORKER_H */

@@ -63,7 +63,10 @@ failed(Worker *worker, const char *what)
 		return;
 	worker->last_logged = monotonic_ms();
 	ereport(LOG,
-			(errmsg("the realm has not given this server a lease: %s",
+			(has_lease(worker) ?
+			 errmsg("the lease of this server was not renewed: %s",
+					worker->info.last_error) :
+			 errmsg("the realm has not given this server a lease: %s",
 					worker->info.last_error),
 			 errdetail("%ld attempts have failed since the last success.",
 					   (long) worker->info.failures),
@@ -81,6 +84,9 @@ forget_failures(Worker *worker)
 void
 log_release(const HeldLease *lease, bool done, const char *problem)
 {
+	char		text[LEASE_TEXT_LEN];
+
+	keep_message(text, done ? "" : problem);
 	if (done)
 		ereport(LOG,
 				(errmsg("the lease of node %u/%u was given back",
@@ -88,7 +94,7 @@ log_release(const HeldLease *lease, bool done, const char *problem)
 	else
 		ereport(LOG,
 				(errmsg("the lease of node %u/%u was not given back: %s",
-						lease->node.node_id, lease->node.node_id_size, problem),
+						lease->node.node_id, lease->node.node_id_size, text),
 				 errdetail("It ends by itself at %s, by the realm's clock.",
 						   timestamptz_to_str(lease->expires_at))));
 }
@@ -101,6 +107,7 @@ log_size_problem(Worker *worker, int wanted, const char *problem)
 	snprintf(text, sizeof(text), "no node of size %d instead of %d: %s", wanted,
 			 worker->size.current, problem);
 	keep_message(worker->info.size_reason, text);
+	worker->size_failed = true;
 	publish(worker);
 	ereport(LOG,
 			(errmsg("this server has got %s", worker->info.size_reason),
@@ -114,6 +121,7 @@ log_size(Worker *worker, const HeldLease *old)
 	const HeldLease *held = &worker->held;
 	bool		larger = held->node.node_id_size < old->node.node_id_size;
 
+	worker->size_failed = false;
 	worker->info.size_changed_at = GetCurrentTimestamp();
 	snprintf(worker->info.size_reason, LEASE_TEXT_LEN, "%s",
 			 (int) old->node.node_id_size > worker->size.quiet ||

@@ -17,31 +17,30 @@ clamp(const NodeSize *size, int node_id_size)
 	return node_id_size < size->least ? size->least : node_id_size;
 }
 
-/* A node has begun, with nothing seen of it. */
+/* Begin to look at a node, of which so much is known. */
 void
-node_size_begin(NodeSize *size, int current, int64_t now)
+node_size_begin(NodeSize *size, int current, int64_t now, uint64_t saturated,
+				uint64_t used)
 {
 	size->current = current;
 	size->quiet_since = now;
 	size->looked_at = now;
-	size->waits = 0;
-	size->overflows = 0;
-	size->used = 0;
+	size->saturated = saturated;
+	size->used = used;
 	size->waiting_looks = 0;
 }
 
 /*
  * Look at a node.
  *
- *	waits		how often a session has waited for the clock since the node's beginning
- *	overflows	how often its counter has overflown since then
+ *	saturated	how often a session has waited for the clock because the counter was
+ *				full, since the node's beginning
  *	used		how many IDs it has given out since then
  *
  * Nothing if the last look was less than NODE_SIZE_LOOK ago.
  */
 void
-node_size_look(NodeSize *size, int64_t now, uint64_t waits, uint64_t overflows,
-			   uint64_t used)
+node_size_look(NodeSize *size, int64_t now, uint64_t saturated, uint64_t used)
 {
 	int64_t		elapsed = now - size->looked_at;
 	uint64_t	capacity;
@@ -52,12 +51,8 @@ node_size_look(NodeSize *size, int64_t now, uint64_t waits, uint64_t overflows,
 	capacity = (uint64_t) elapsed << (SCRU64_NODE_CTR_SIZE - size->current);
 	if (((used - size->used) << SCRU64_TICK_SHIFT) * NODE_SIZE_QUIET >= capacity)
 		size->quiet_since = now;
-	if (waits != size->waits && overflows != size->overflows)
-		size->waiting_looks++;
-	else
-		size->waiting_looks = 0;
-	size->waits = waits;
-	size->overflows = overflows;
+	size->waiting_looks = saturated != size->saturated ? size->waiting_looks + 1 : 0;
+	size->saturated = saturated;
 	size->used = used;
 	size->looked_at = now;
 }

@@ -6,10 +6,10 @@
  * Lower storey: knows nothing of PostgreSQL.  Pure: what was seen of a node goes
  * in, the node_id_size that it should have comes out.
  *
- *	- A node whose counter has overflown and that has kept its sessions waiting for
- *	  the clock, both between all of NODE_SIZE_WAITING_LOOKS looks in turn, a second or more
- *	  apart, should be larger by a step.  A burst is over sooner, or is absorbed by
- *	  the allowance; a clock that went back makes sessions wait, but overflows nothing.
+ *	- A node whose sessions have had to wait for the clock because its counter was
+ *	  full, before each of NODE_SIZE_WAITING_LOOKS looks in turn, a second or more apart,
+ *	  should be larger by a step.  A burst is over sooner, or is absorbed by the
+ *	  allowance.
  *	- One that has used less than 1/NODE_SIZE_QUIET of its capacity between all
  *	  looks for as long as a lease lasts should be smaller by a step.  It uses less
  *	  than a quarter of what is left then.
@@ -42,15 +42,15 @@ typedef struct NodeSize
 	int			current;
 	int64_t		quiet_since;	/* no change and no load since then */
 	int64_t		looked_at;
-	uint64_t	waits;			/* as seen then, since the node's beginning */
-	uint64_t	overflows;
+	uint64_t	saturated;		/* as seen then, since the node's beginning */
 	uint64_t	used;
 	int			waiting_looks;	/* the last ones, in turn */
 } NodeSize;
 
-extern void node_size_begin(NodeSize *size, int current, int64_t now);
-extern void node_size_look(NodeSize *size, int64_t now, uint64_t waits,
-						   uint64_t overflows, uint64_t used);
+extern void node_size_begin(NodeSize *size, int current, int64_t now,
+							uint64_t saturated, uint64_t used);
+extern void node_size_look(NodeSize *size, int64_t now, uint64_t saturated,
+						   uint64_t used);
 extern int64_t node_size_next_look(const NodeSize *size);
 extern int	node_size_larger(const NodeSize *size);
 extern int	node_size_smaller(const NodeSize *size, int64_t now, int64_t ttl);

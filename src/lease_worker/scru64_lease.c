@@ -57,7 +57,6 @@ PG_MODULE_MAGIC;
 extern PGDLLEXPORT void lease_worker_main(Datum arg);
 
 /* Milliseconds */
-#define CALL_TIMEOUT		15000	/* longer than the realm's lock_timeout */
 #define MIN_PAUSE			1000
 #define MAX_PAUSE			60000
 
@@ -78,8 +77,7 @@ look_at_node(Worker *worker)
 	LeaseLook	look;
 
 	if (has_lease(worker) && scru64_lease_look(&look))
-		node_size_look(&worker->size, monotonic_ms(), look.waits,
-					   look.counter_overflows, look.used);
+		node_size_look(&worker->size, monotonic_ms(), look.saturated, look.used);
 }
 
 /* The node_id_size to have when the lease is renewed; often that of now. */
@@ -148,11 +146,15 @@ jitter(int64 most)
 	return (int64) (pg_prng_double(&pg_global_prng_state) * (double) most);
 }
 
-/* When to renew: after a third of what is left of the window, give or take a bit. */
+/*
+ * When to renew: after a third of what is left of the window, give or take a bit.  A
+ * node that is ahead of the clock by the allowance has that much less.
+ */
 static int64
 renewal_pause(Worker *worker)
 {
-	int64		left = Max(worker->held.expires_at - worker->realm_clock, 0) / 1000;
+	int64		left = Max(worker->held.expires_at - worker->realm_clock, 0) / 1000 -
+		scru64_rollback_allowance;
 	int64		third = Max(Min(left, (int64) scru64_lease_ttl * 1000) / 3, MIN_PAUSE);
 
 	return third - third / 10 + jitter(third / 5);
@@ -167,20 +169,30 @@ retry_pause(Worker *worker)
 	return Max(MIN_PAUSE / 2, jitter(Min(most, grown)));
 }
 
-/* Ask the realm for what is wanted of it. */
-static bool
-ask(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
+/* Have the node follow its load, if it is time to. */
+static void
+follow_load(Worker *worker, PGconn *conn)
 {
 	int			wanted;
 
-	if (!has_lease(worker))
-		return take_lease(worker, conn, deadline, answer);
 	look_at_node(worker);
 	wanted = wanted_size(worker);
-	if (wanted != worker->size.current && monotonic_ms() >= worker->next_size &&
-		change_size(worker, conn, deadline, wanted))
-		return true;
-	return renew_lease(worker, conn, deadline, answer);
+	if (wanted == worker->size.current)
+	{
+		if (worker->size_failed)
+			worker->info.size_reason[0] = '\0';
+		worker->size_failed = false;
+	}
+	else if (monotonic_ms() >= worker->next_size)
+		change_size(worker, conn, wanted);
+}
+
+/* What was asked for is not what is wanted now. */
+static void
+forget_requests(Worker *worker)
+{
+	worker->request.request[0] = worker->size_request.request[0] = '\0';
+	worker->next_lease = 0;
 }
 
 /* Have done with a realm: another one, or none, is what the settings say. */
@@ -189,8 +201,7 @@ leave_realm(Worker *worker)
 {
 	release_lease(worker);
 	memset(&worker->held, 0, sizeof(worker->held));
-	worker->request.request[0] = worker->size_request.request[0] = '\0';
-	worker->next_lease = 0;
+	forget_requests(worker);
 	keep_setting(&worker->realm, scru64_realm);
 }
 
@@ -206,7 +217,10 @@ attempt(Worker *worker)
 	set_busy(worker, true);
 	conn = realm_connect(scru64_realm, deadline, false);
 	done = check_realm(worker, conn, deadline, &answer, &moved) &&
-		ask(worker, conn, deadline, &answer);
+		(has_lease(worker) ? renew_lease(worker, conn, deadline, &answer) :
+		 take_lease(worker, conn, deadline, &answer));
+	if (done)
+		follow_load(worker, conn);
 	PQfinish(conn);
 	if (moved)
 	{
@@ -228,33 +242,46 @@ attempt(Worker *worker)
 	set_busy(worker, false);
 }
 
-/* The lease of this postmaster, if there is one that may go on. */
+/*
+ * May the sessions go on with the lease of this postmaster that was kept?  Then they
+ * do.  The ceiling is locked, so that scru64_set_ceiling() comes before, and has
+ * removed what was kept, or after, and ends the lease.
+ */
+static bool
+can_resume(HeldLease *held, uint64 ceiling)
+{
+	LeaseLook	look;
+
+	if (!recall_lease(held) || held->lease_id[0] == '\0' ||
+		held->address != address_hash(scru64_realm))
+		return false;
+	if (scru64_lease_look(&look) &&
+		look.node.node_id == held->node.node_id &&
+		look.node.node_id_size == held->node.node_id_size)
+		return true;
+	/* of a worker that was changing it */
+	(void) scru64_lease_end();
+	return held->start < ceiling && ceiling <= held->limit &&
+		scru64_lease_begin(held->node, ceiling, held->limit);
+}
+
 static void
 resume_lease(Worker *worker)
 {
 	HeldLease	held;
-	LeaseLook	look;
-	uint64		ceiling;
+	bool		resumed;
 
 	StartTransactionCommand();
-	ceiling = scru64_lease_load_ceiling();
-	CommitTransactionCommand();
-	if (!recall_lease(&held) || held.lease_id[0] == '\0')
-	{
+	resumed = can_resume(&held, scru64_lease_hold_ceiling());
+	if (resumed)
+		begin_lease(worker, &held);
+	else
 		/* of a worker that has left nothing: nobody could renew or release it */
 		(void) scru64_lease_end();
+	scru64_lease_let_ceiling_go();
+	CommitTransactionCommand();
+	if (!resumed)
 		return;
-	}
-	if (scru64_lease_look(&look) &&
-		(look.node.node_id != held.node.node_id ||
-		 look.node.node_id_size != held.node.node_id_size))
-		/* of a worker that was changing it */
-		(void) scru64_lease_end();
-	if (!scru64_lease_look(&look) &&
-		!(held.start < ceiling && ceiling <= held.limit &&
-		  scru64_lease_begin(held.node, ceiling, held.limit)))
-		return;
-	begin_lease(worker, &held);
 	worker->got_lease_at = monotonic_ms();
 	ereport(LOG,
 			(errmsg("the lease of node %u/%u goes on",
@@ -307,17 +334,22 @@ reload(Worker *worker)
 	other_realm_id = pg_strcasecmp(worker->realm_id, scru64_realm_id) != 0;
 	other_within = strcmp(worker->within, scru64_lease_within) != 0;
 	if (!other_realm_id && !other_within && strcmp(worker->realm, scru64_realm) == 0 &&
-		wanted_size(worker) == worker->size.current)
+		!(has_lease(worker) && wanted_size(worker) != worker->size.current))
 	{
 		publish(worker);
 		return;
 	}
 	keep_setting(&worker->realm_id, scru64_realm_id);
 	keep_setting(&worker->within, scru64_lease_within);
-	if (*scru64_realm == '\0' || other_within ||
+	if (*scru64_realm == '\0' ||
 		(other_realm_id && *scru64_realm_id != '\0' &&
 		 pg_strcasecmp(worker->held.realm_id, scru64_realm_id) != 0))
 		leave_realm(worker);
+	else if (other_within)
+	{
+		release_lease(worker);
+		forget_requests(worker);
+	}
 	forget_failures(worker);
 	worker->next_attempt = 0;
 	worker->next_size = 0;
@@ -370,6 +402,9 @@ work(Worker *worker)
 	/* what somebody has ended, or is better replaced, is given back first */
 	if (wants_release(worker))
 		release_lease(worker);
+	/* what came meanwhile has set the latch, and that was reset */
+	if (ShutdownRequestPending || ConfigReloadPending)
+		return;
 	look_at_node(worker);
 	now = monotonic_ms();
 	if (now < worker->next_attempt && !wants_larger(worker))
