@@ -44,83 +44,6 @@ sub server
 	return $server;
 }
 
-#
-# Loads of a given rate, and what they have received
-#
-my @streams;
-
-# Sessions that ask for so many IDs a second together, in ten portions; the last one
-# asks for them one by one and tells how long each took.
-sub begin_streams
-{
-	my ($server, $a_second, $for, $sessions) = @_;
-	my $start = time();
-
-	foreach my $n (1 .. $sessions + 1)
-	{
-		my $file = $server->basedir . '/stream_' . scalar(@streams);
-		my $portion = int($a_second / $sessions / 10);
-		my $ask = $n <= $sessions ? "COPY (SELECT scru64_generate($portion)) TO STDOUT" :
-		  "SELECT scru64_generate(), '#' || extract(epoch FROM clock_timestamp() - statement_timestamp())";
-		my $cache = $n == 2 ? 100 : 1;
-		my $sql = "\\set ON_ERROR_STOP on\nSET scru64.cache = $cache;\n";
-
-		foreach my $i (1 .. $for * 10)
-		{
-			my $due = $start + $i / 10;
-			$sql .= "$ask;\nSELECT FROM pg_sleep(greatest(0, $due - extract(epoch FROM clock_timestamp())));\n";
-		}
-		replace_file("$file.sql", $sql);
-		push @streams,
-		  {
-			file => $file,
-			run => IPC::Run::start(
-				[ 'psql', '-XAtq', '-f', "$file.sql", '-d', $server->connstr('postgres') ],
-				'<', '/dev/null', '>', "$file.out", '2>', "$file.err")
-		  };
-	}
-	return;
-}
-
-# Wait for all of them.  Each has had its IDs in order, and nobody one of another.
-sub ok_streams
-{
-	my ($name) = @_;
-	my @files;
-	my $sum = 0;
-	my $longest = 0;
-	my ($errors, $unsorted) = ('', '');
-
-	foreach my $stream (@streams)
-	{
-		my $file = $stream->{file};
-
-		$stream->{run}->finish;
-		$errors .= read_file("$file.err");
-		system("grep -oE '^[0-9a-z]{12}' '$file.out' >'$file.ids'");
-		$unsorted .= `LC_ALL=C sort -c -u '$file.ids' 2>&1`;
-		$sum += (split(' ', `wc -l '$file.ids'`))[0];
-		push @files, "'$file.ids'";
-		foreach my $time (`grep -oE '#[0-9.]+' '$file.out'` =~ /#([0-9.]+)/g)
-		{
-			$longest = $time if $time > $longest;
-		}
-	}
-	my $distinct = `LC_ALL=C sort -m -u @files | wc -l` + 0;
-	is($errors, '', "$name: no error");
-	is($unsorted, '', "$name: the IDs of each session are in order");
-	is($distinct, $sum, "$name: none of $sum comes twice");
-	cmp_ok($longest, '<', 1.5, sprintf('%s: nobody waits for long, %.3f s', $name, $longest));
-	return;
-}
-
-sub size_of
-{
-	my ($server) = @_;
-
-	return lease_sql($server, 'node_id_size') || 0;
-}
-
 sub waits_of
 {
 	my ($server) = @_;
@@ -164,7 +87,6 @@ is( $realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE node_id_
 my $block = "\nscru64.lease_within = '1/" . ($busy - 1) . "'\n";
 my ($one, $two) = (server('one', $block), server('two', $block));
 isnt(wait_for_lease($_, 10), '', $_->name . ': a lease') foreach ($one, $two);
-@streams = ();
 begin_streams($_, $rate, 9, 1) foreach ($one, $two);
 ok(wait_until(9, sub { size_of($one) == $busy || size_of($two) == $busy }), 'one of two grows');
 my ($grown, $other) = size_of($one) == $busy ? ($one, $two) : ($two, $one);
@@ -184,7 +106,6 @@ is(lease_sql($hot, 'size_reason'), 'little of the node was used', 'and says why'
 #
 configure_server($hot, "scru64.lease_ttl = '1h'\n");
 ok(wait_until(9, sub { lease_sql($hot, "expires_at > now() + '100 s' AND next_attempt_at > now() + '30 s'") eq 't' }), 'a longer ttl');
-@streams = ();
 my $session = open_session($realm, dbname => 'realm');
 $session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
 begin_streams($hot, $rate, 12, 1);
@@ -201,14 +122,13 @@ ok_streams('a slow realm');
 	configure_server($hot, "scru64.lease_node_id_size_min = $busy\n");
 }
 {
-	@streams = ();
-	$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
+		$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
 	my $node = lease_of($hot);
 	begin_load($hot, 1);
 	begin_streams($hot, $rate, 8, 1);
 	ok(wait_until(9, \&is_leasing), 'again');
 	kill('KILL', lease_sql($hot, 'worker_pid'));
-	$_->{run}->finish foreach (@streams);
+	finish_streams();
 	$session->query_safe('ROLLBACK');
 	is(wait_for_lease($hot, 10), $node, 'the worker is killed while it waits for another size: the node of before goes on');
 	end_loads();

@@ -19,10 +19,12 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   $password
   begin_load
+  begin_streams
   children_of
   configure_server
   end_loads
   errors_of
+  finish_streams
   fleet_lines
   ids_of
   lease_of
@@ -30,8 +32,10 @@ our @EXPORT = qw(
   make_realm
   note_ids
   ok_ids
+  ok_streams
   postmaster_pid
   signal_server
+  size_of
   try_generate
   wait_for_lease
   wait_until
@@ -256,6 +260,90 @@ sub errors_of
 		$errors{$_}++ foreach (read_file("$load->{log}.err") =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}):/g);
 	}
 	return \%errors;
+}
+
+#
+# Loads of a given rate, and what they have received
+#
+my @streams;
+my $streams_begun = 0;
+
+# Sessions that ask for so many IDs a second together, in ten portions; the last one
+# asks for them one by one and tells how long each took.
+sub begin_streams
+{
+	my ($server, $a_second, $for, $sessions) = @_;
+	my $start = time();
+
+	foreach my $n (1 .. $sessions + 1)
+	{
+		my $file = $server->basedir . '/stream_' . $streams_begun++;
+		my $portion = int($a_second / $sessions / 10);
+		my $ask = $n <= $sessions ? "COPY (SELECT scru64_generate($portion)) TO STDOUT" :
+		  "SELECT scru64_generate(), '#' || extract(epoch FROM clock_timestamp() - statement_timestamp())";
+		my $cache = $n == 2 ? 100 : 1;
+		my $sql = "\\set ON_ERROR_STOP on\nSET scru64.cache = $cache;\n";
+
+		foreach my $i (1 .. $for * 10)
+		{
+			my $due = $start + $i / 10;
+			$sql .= "$ask;\nSELECT FROM pg_sleep(greatest(0, $due - extract(epoch FROM clock_timestamp())));\n";
+		}
+		replace_file("$file.sql", $sql);
+		push @streams,
+		  {
+			file => $file,
+			run => IPC::Run::start(
+				[ 'psql', '-XAtq', '-f', "$file.sql", '-d', $server->connstr('postgres') ],
+				'<', '/dev/null', '>', "$file.out", '2>', "$file.err")
+		  };
+	}
+	return;
+}
+
+sub finish_streams
+{
+	$_->{run}->finish foreach (@streams);
+	return splice(@streams);
+}
+
+# Wait for all of them.  Each has had its IDs in order, and nobody one of another.
+sub ok_streams
+{
+	my ($name) = @_;
+	my @files;
+	my $sum = 0;
+	my $longest = 0;
+	my ($errors, $unsorted) = ('', '');
+
+	foreach my $stream (finish_streams())
+	{
+		my $file = $stream->{file};
+
+		$errors .= read_file("$file.err");
+		system("grep -oE '^[0-9a-z]{12}' '$file.out' >'$file.ids'");
+		$unsorted .= `LC_ALL=C sort -c -u '$file.ids' 2>&1`;
+		$sum += (split(' ', `wc -l '$file.ids'`))[0];
+		push @files, "'$file.ids'";
+		foreach my $time (`grep -oE '#[0-9.]+' '$file.out'` =~ /#([0-9.]+)/g)
+		{
+			$longest = $time if $time > $longest;
+		}
+	}
+	my $distinct = `LC_ALL=C sort -m -u @files | wc -l` + 0;
+	is($errors, '', "$name: no error");
+	is($unsorted, '', "$name: the IDs of each session are in order");
+	is($distinct, $sum, "$name: none of $sum comes twice");
+	cmp_ok($longest, '<', 1.5, sprintf('%s: nobody waits for long, %.3f s', $name, $longest));
+	return;
+}
+
+# The size of the node that is leased, or 0.
+sub size_of
+{
+	my ($server) = @_;
+
+	return lease_sql($server, 'node_id_size') || 0;
 }
 
 sub number_of

@@ -1,0 +1,89 @@
+# The size of a leased node follows the load where that is not easy: whatever the
+# rollback allowance is beside the ttl, whatever the clocks say, whatever was set by hand.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Lease;
+use Scru64Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $template = make_template('template');
+my $realm = make_realm($template, 'realm', clock => '+0');
+my $rate = 3 * 2**12 / 0.256;
+
+sub server
+{
+	my ($name, $allowance, %params) = @_;
+	my $server = copy_server($template, $name);
+
+	$server->append_conf('postgresql.conf',
+		fleet_lines($realm, lease_node_id_size => 12, lease_node_id_size_min => 10, %params)
+		  . "scru64.rollback_allowance = '$allowance'\nrestart_after_crash = on\n");
+	start_server($server);
+	isnt(wait_for_lease($server, 10), '', "$name: a lease");
+	return $server;
+}
+
+#
+# An allowance as long as the ttl, and none at all
+#
+my @servers = (server('long', '10s', lease_ttl => '10s'), server('none', '0', lease_ttl => '10s'));
+begin_streams($_, $rate, 11, 1) foreach (@servers);
+ok(wait_until(11, sub { size_of($_) == 10 }), $_->name . ': it grows') foreach (reverse @servers);
+ok_streams('an allowance as long as the ttl, and none');
+$_->stop foreach (@servers);
+
+#
+# Blocks of the realm that were set by hand here: nobody else gets them
+#
+my $hand = server('hand', '1s', lease_within => '3/8', lease_ttl => '60s');
+my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
+$hand->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
+begin_streams($hand, $rate, 8, 1);
+like(wait_until(8, sub { lease_sql($hand, 'size_reason') }), qr{^no node of size 10 instead of 12: node $by_hand overlaps one that is set on this server by hand},
+	'a larger node that is set here by hand is not used');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'hand' AND node = '$by_hand' AND expires_at > scru64_realm.clock() + '50 s'"),
+	1, 'and stays leased');
+ok_streams('a node set by hand');
+$hand->stop;
+
+#
+# The realm's clock is far ahead by now
+#
+SKIP:
+{
+	skip 'libfaketime is not installed', 1 if !can_set_clock();
+
+	my $server = server('behind', '2s', lease_ttl => '1h');
+	my $node = lease_of($server);
+	set_clock($realm, '+60');
+	begin_streams($server, $rate, 7, 1);
+	like(wait_until(7, sub { lease_sql($server, 'size_reason') }), qr/begins ahead of this server's clock/, 'a lease that begins ahead of the clock is not used');
+	is(lease_of($server), $node, 'the node of now goes on');
+	ok_streams('a realm whose clock is ahead');
+
+	# another connection string, which leads nowhere: the lease goes on; but a server
+	# whose processes start anew does not take it for one of the new realm
+	set_clock($realm, '+0');
+	configure_server($server, fleet_lines($realm, realm => 'host=/nowhere dbname=realm'));
+	ok(wait_until(5, sub { lease_sql($server, 'failures') > 0 }), 'a connection string that leads nowhere');
+	isnt((try_generate($server))[0], '', 'the lease goes on');
+	is(lease_of($server), $node, 'with its node');
+	kill('KILL', lease_sql($server, 'worker_pid'));
+	sleep(0.3);
+	$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+	try_generate($server);
+	is(lease_of($server), '', 'a crash: no lease of a realm that is not there');
+	configure_server($server, fleet_lines($realm));
+	isnt(wait_for_lease($server, 20), '', 'the old connection string: a lease');
+	$server->stop;
+}
+done_testing();
