@@ -140,7 +140,7 @@ $refused->stop;
 #
 # The realm away, until the lease is over
 #
-my $server_a = server('a', fleet_lines($realm, lease_ttl => '10s'));
+my $server_a = server('a', fleet_lines($realm, lease_ttl => '10s') . "shared_preload_libraries = 'scru64'\n");
 my $server_d = server('d', fleet_lines($realm, lease_ttl => '20s'));
 start_server($refused);
 my $node_crashed = wait_for_lease($refused, 10);
@@ -191,7 +191,7 @@ begin_load($server_d, 2);
 my $cold = server('cold', '', $server_d, 'cold2');
 begin_load($cold, 2);
 $server_d->backup('hot');
-my $hot = server('hot', '', $server_d, 'hot');
+my $hot = server('hot', "shared_preload_libraries = 'scru64'\n", $server_d, 'hot');
 begin_load($hot, 2);
 system('cp', '-a', $server_d->data_dir, $server_d->backup_dir . '/disk');
 unlink($server_d->backup_dir . '/disk/postmaster.pid');

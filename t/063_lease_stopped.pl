@@ -26,7 +26,7 @@ sub server
 	my ($name) = @_;
 	my $server = copy_server($template, $name);
 
-	$server->append_conf('postgresql.conf', $lines);
+	$server->append_conf('postgresql.conf', $lines . ($name eq 'a' ? "shared_preload_libraries = 'scru64'\n" : ''));
 	start_server($server);
 	return $server;
 }

@@ -22,16 +22,18 @@ use Socket;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $clients = $ENV{SCRU64_HERD} || 100;
+my $clients = $ENV{SCRU64_HERD} || 60;
 my $ttl = 3600;
 
 # what the worker goes by, in milliseconds
 my %worker = read_file("$FindBin::RealBin/../src/lease_worker/scru64_lease.c") =~ /^#define\s+(\w+)\s+(\d+)/mg;
 my ($timeout, $min_pause, $max_pause) = map { $worker{$_} / 1000 } qw(CALL_TIMEOUT MIN_PAUSE MAX_PAUSE);
+# a small herd lives faster
+$_ /= 5 foreach ($clients < 1000 ? ($min_pause, $max_pause) : ());
 
 my $realm = make_realm(make_template('template', allows_streaming => 1), 'realm');
 # most of the herd find no room
-$realm->append_conf('postgresql.conf', sprintf("max_connections = %d\n", $clients < 1000 ? 10 + $clients / 10 : 100));
+$realm->append_conf('postgresql.conf', sprintf("max_connections = %d\n", $clients < 1000 ? 10 + $clients / 6 : 100));
 $realm->stop;
 
 my $startup = "\0\3\0\0user\0fleet\0database\0realm\0application_name\0herd\0\0";
@@ -177,7 +179,7 @@ foreach my $what ('leases', 'renewals')
 	%errors = ();
 	@{$_}{qw(next served calls)} = (time(), undef, 0) foreach (@herd);
 	# they find out that it is away; a large herd that renews has been at it for long
-	if ($what eq 'leases') { serve(1); }
+	if ($what eq 'leases') { serve(0.5); }
 	elsif ($clients >= 1000) { $_->{failures} = 6 foreach (@herd); }
 	start_server($realm);
 	my $back = time();
