@@ -106,7 +106,7 @@ sub ready
 	$client->{asked}++;
 	syswrite($client->{socket}, 'Q' . pack('N', length($sql) + 5) . "$sql\0");
 	# the network may lose the answer
-	failed($client, 'answer lost') if $client->{asked} == 2 && rand() < 0.2;
+	failed($client, 'answer lost') if $client->{asked} == 2 && rand() < ($clients < 1000 ? 0.2 : 0.02);
 	return;
 }
 
@@ -194,9 +194,8 @@ foreach my $what ('leases', 'renewals')
 	cmp_ok(scalar(keys %errors), '>', 0, "$what: not at once");
 	is($realm->safe_psql('realm', 'SELECT count(*), count(DISTINCT holder) FROM scru64_realm.ledger'), "$clients|$clients",
 		"$what: one for each, and no other");
-	is(join("\n", sort map { "$_->{holder}|" . ($_->{lease_id} || '') } @herd),
-		join("\n", sort(split(/\n/, $realm->safe_psql('realm', 'SELECT holder, lease_id FROM scru64_realm.ledger')))),
-		"$what: each has its own");
+	my %ledger = split(/[|\n]/, $realm->safe_psql('realm', 'SELECT holder, lease_id FROM scru64_realm.ledger'));
+	is(scalar(grep { ($_->{lease_id} || '') eq ($ledger{ $_->{holder} } || '-') } @herd), $clients, "$what: each has its own");
 	$realm->stop('immediate');
 }
 done_testing();
