@@ -93,8 +93,8 @@ sub ready
 {
 	my ($client) = @_;
 	my $sql = $client->{lease_id}
-	  ? "SELECT granted_at FROM scru64_realm.renew('$client->{lease_id}', '120 s')"
-	  : "SELECT lease_id FROM scru64_realm.lease(10, '$client->{holder}', '120 s', NULL, NULL, '$client->{request}')";
+	  ? "SELECT granted_at FROM scru64_realm.renew('$client->{lease_id}', '$ttl s')"
+	  : "SELECT lease_id FROM scru64_realm.lease(10, '$client->{holder}', '$ttl s', NULL, NULL, '$client->{request}')";
 
 	if ($client->{asked} == 2)
 	{
