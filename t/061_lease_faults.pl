@@ -33,7 +33,9 @@ sub server
 #
 my %case_of = (
 	'no such database' => [ 'dbname=nowhere', {}, qr/database "nowhere" does not exist/ ],
-	'no realm in the database' => [ 'dbname=postgres', {}, qr/scru64_realm/ ],
+	'no realm in the database' => [ 'dbname=postgres', {}, qr/schema "scru64_realm" does not exist/ ],
+	'a realm that is older' => [ 'dbname=older', {}, qr/function scru64_realm\.realm_id\(\) does not exist/ ],
+	'a realm that is a bit older' => [ 'dbname=a_bit_older', {}, qr/function scru64_realm\.lease\(.*\) does not exist/ ],
 	'no such server' => [ 'host=/nowhere', {}, qr{connection to server on socket "/nowhere/.*No such file} ],
 	'not a connection string' => [ 'nonsense', {}, qr/scru64\.realm is not a connection string/ ],
 	'wrong password' => [ 'user=locked', {}, qr/password authentication failed for user "locked"/ ],
@@ -43,6 +45,14 @@ my %case_of = (
 	'another realm' => [ '', { realm_id => '00000000-0000-0000-0000-00000000000f' },
 		qr/this is realm [0-9a-f-]{36}, and not 00000000-0000-0000-0000-00000000000f/ ],
 );
+# what an older one lacks
+foreach my $case ([ 'older', 'realm_id' ], [ 'a_bit_older', 'lease' ])
+{
+	my ($dbname, $function) = @{$case};
+
+	$realm->safe_psql('postgres', "CREATE DATABASE $dbname");
+	$realm->safe_psql($dbname, "CREATE EXTENSION scru64_realm CASCADE; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet; ALTER EXTENSION scru64_realm DROP FUNCTION scru64_realm.$function; DROP FUNCTION scru64_realm.$function");
+}
 $realm->safe_psql('postgres', "CREATE ROLE locked LOGIN PASSWORD 'another one'");
 replace_file($realm->data_dir . '/pg_hba.conf',
 	"local realm locked scram-sha-256\n" . read_file($realm->data_dir . '/pg_hba.conf'));
@@ -106,6 +116,7 @@ isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
 # is no good, nor is one to the same request later as long as there is no standby.
 #
 $refused->stop;
+my $stopped = $realm->safe_psql('realm', 'SELECT clock_timestamp()');
 $realm->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $realm->reload;
 start_server($refused);
@@ -123,13 +134,13 @@ $realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $realm->reload;
 isnt(wait_for_lease($refused, 15), '', 'no standby is waited for any longer: a lease');
 end_loads();
-is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'refused'"), 1, 'there is one');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'refused' AND granted_at > '$stopped'"), 1, 'there is one');
 $refused->stop;
 
 #
 # The realm away, until the lease is over
 #
-my $server_a = server('a', fleet_lines($realm, lease_ttl => '10s'));
+my $server_a = server('a', fleet_lines($realm, lease_ttl => '10s') . "shared_preload_libraries = 'scru64'\n");
 my $server_d = server('d', fleet_lines($realm, lease_ttl => '20s'));
 start_server($refused);
 my $node_crashed = wait_for_lease($refused, 10);
@@ -180,7 +191,7 @@ begin_load($server_d, 2);
 my $cold = server('cold', '', $server_d, 'cold2');
 begin_load($cold, 2);
 $server_d->backup('hot');
-my $hot = server('hot', '', $server_d, 'hot');
+my $hot = server('hot', "shared_preload_libraries = 'scru64'\n", $server_d, 'hot');
 begin_load($hot, 2);
 system('cp', '-a', $server_d->data_dir, $server_d->backup_dir . '/disk');
 unlink($server_d->backup_dir . '/disk/postmaster.pid');

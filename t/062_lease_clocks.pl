@@ -19,7 +19,7 @@ use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
-my $changes = $ENV{SCRU64_CLOCK_CHANGES} || 20;
+my $changes = $ENV{SCRU64_CLOCK_CHANGES} || 50;
 my $seed = $ENV{SCRU64_SEED} || time() % 1_000_000_007;
 srand($seed);
 diag("SCRU64_SEED=" . int($seed)) if !$ENV{SCRU64_SEED};
@@ -81,7 +81,7 @@ foreach my $change (1 .. $changes)
 		kill_server($node);
 		start_server($node);
 	}
-	sleep(rand(1));
+	sleep(rand(0.6));
 }
 set_clock($_, '+0') foreach ($realm, @servers);
 my @leases = map { wait_for_lease($_, 30) } @servers;

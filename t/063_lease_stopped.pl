@@ -26,7 +26,7 @@ sub server
 	my ($name) = @_;
 	my $server = copy_server($template, $name);
 
-	$server->append_conf('postgresql.conf', $lines);
+	$server->append_conf('postgresql.conf', $lines . ($name eq 'a' ? "shared_preload_libraries = 'scru64'\n" : ''));
 	start_server($server);
 	return $server;
 }
@@ -75,9 +75,56 @@ sleep(0.5);
 $server_c->stop;
 configure_server($server_b, $lines);
 isnt(wait_for_lease($server_b, 20), '', 'when there is one, it is leased');
+
 my @loads = end_loads();
 my $errors = errors_of(@loads);
 note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys %{$errors}));
 is(join(' ', grep { !/^(55000|57P01|57P03)$/ } keys %{$errors}), '', 'no other error');
+
+#
+# A session that has found its tick below the limit, and is stopped before it takes the
+# ID, until the node is somebody else's
+#
+SKIP:
+{
+	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	my $library = $server_b->config_data('--pkglibdir') . '/scru64.so';
+	my ($place) = `gdb -batch -nx -ex 'disassemble next_by_rules' $library 2>&1` =~ /<(\+\d+)>:\s+lock cmpxchg/;
+	skip 'the swap is not to be found', 1 if !defined $place;
+	my $dir = $server_b->basedir;
+	my $session = open_session($server_b);
+	my $node = lease_of($server_b);
+	note_ids($server_b, $session->query_safe('SELECT scru64_generate()'));
+	my $gdb = IPC::Run::start(
+		[
+			'gdb', '-batch', '-nx', '-p', $session->query_safe('SELECT pg_backend_pid()'),
+			'-ex', 'handle SIGUSR1 nostop noprint pass',
+			'-ex', "break *(next_by_rules$place)",
+			'-ex', "shell touch $dir/attached",
+			'-ex', 'continue',
+			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.05; done",
+			'-ex', 'detach'
+		],
+		'<', '/dev/null', '>&', "$dir/gdb.log");
+
+	wait_until(20, sub { -e "$dir/attached" });
+	start_statement($session, 'SELECT scru64_generate()');
+	ok(wait_until(20, sub { -e "$dir/held" }), 'a session is stopped after it has checked the limit');
+	configure_server($server_b, "scru64.realm = ''\n");
+	start_server($server_c);
+	is(wait_for_lease($server_c, 15), $node, 'its node is given back, and somebody else has it');
+	try_generate($server_c) foreach (1 .. 3);
+	replace_file("$dir/go", '');
+	$gdb->finish;
+	# it would wait for a lease
+	sleep(0.3);
+	$server_b->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT scru64_generate()%'");
+	my ($out, $err) = try_statement($session, 'SELECT 1');
+	like($err, qr/ERROR:  (57014|55000): /, 'it goes on, and has no node any more');
+	my @late = grep { /^[0-9a-z]{12}$/ } split(/\n/, $out);
+	is("@late", '', 'nor the ID');
+	note_ids($server_b, @late);
+	$session->quit;
+}
 ok_ids($realm, 'stopped and continued', 10000);
 done_testing();

@@ -356,11 +356,12 @@ sub number_of
 }
 
 # No ID that was noted was received twice, and each is of a lease of its server, in
-# the lease's window.
+# the lease's window.  A realm that has lost leases is given with the one that knows them.
 sub ok_ids
 {
 	my ($realm, $name, $least) = @_;
-	my @rows = map { [ split(/\|/) ] } split(/\n/, $realm->safe_psql('realm', $ledger_sql));
+	my @rows = map { [ split(/\|/) ] }
+	  map { split(/\n/, $_->safe_psql('realm', $ledger_sql)) } ref($realm) eq 'ARRAY' ? @{$realm} : $realm;
 	my @twice = grep { @{ $received{$_} } > 1 } sort keys %received;
 	my @outside;
 	my %nodes;

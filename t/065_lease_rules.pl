@@ -1,0 +1,180 @@
+# Rules of leases one by one, with clocks that are set: what is resumed, for how long
+# leases are asked for, and a realm that was promoted and has lost some.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Lease;
+use Scru64Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+my $template = make_template('template', allows_streaming => 1);
+my $realm = make_realm($template, 'realm', clock => '+0');
+my $preload = "shared_preload_libraries = 'scru64'\n";
+$realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
+# what the servers ask for
+$realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
+
+sub server
+{
+	my ($name, $lines, %params) = @_;
+	my $server = copy_server($template, $name, %params);
+
+	$server->append_conf('postgresql.conf', $lines);
+	start_server($server, %params);
+	return $server;
+}
+
+# kill -9 of a session, after which the server starts all its processes anew
+sub crash
+{
+	my ($server) = @_;
+	my $session = open_session($server);
+
+	kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
+	$session->{run}->finish;
+	$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+	return;
+}
+
+#
+# How long a lease is asked for, and when it is renewed.  A debugger makes it older, and
+# says that it is time; a reload has the worker look.
+#
+SKIP:
+{
+	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	my $server = server('grows', fleet_lines($realm, lease_ttl => '20min') . $preload);
+	my $asked = sub {
+		return map { /\$\d = '(\d+):(\d+):(\d+)'/ ? $1 * 3600 + $2 * 60 + $3 : () } logged($realm, 'DETAIL: .*parameters: ');
+	};
+	my @fractions;
+	my $wrong = 0;
+
+	isnt(wait_for_lease($server, 10), '', 'a lease');
+	my $worker = lease_sql($server, 'worker_pid');
+	my $debug = "gdb -batch -nx -p $worker -ex 'frame function lease_worker_main'";
+	skip 'the debugger does not see the worker', 1 if `$debug -ex 'print worker->next_attempt' 2>&1` !~ /^\$1 = \d/m;
+	is(join(' ', $asked->()), '120', 'the first lease is for two minutes');
+	foreach my $age (50, 200, 1100, 2000)
+	{
+		my $renewals = $asked->();
+		my $gdb = `$debug -ex 'set var worker->got_lease_at = monotonic_ms() - ${age}000' -ex 'set var worker->next_attempt = 0' 2>&1`;
+
+		$server->reload;
+		wait_until(5, sub { $asked->() > $renewals && lease_sql($server, "next_attempt_at > now() + '10 s'") eq 't' })
+		  or note($gdb);
+		# the view shows it by the server's clock, which is the realm's here
+		push @fractions, lease_sql($server, "3 * extract(epoch FROM next_attempt_at - renewed_at) / least(1200, extract(epoch FROM expires_at - renewed_at))");
+	}
+	is(join(' ', $asked->()), '120 120 200 1100 1200', 'a renewal is for as long as it is old, two minutes at least and the setting at most');
+	is(join(' ', grep { $_ < 0.89 || $_ > 1.11 } @fractions), '', 'the next one is after a third, give or take a tenth');
+	my ($least, @more) = sort { $a <=> $b } @fractions;
+	cmp_ok($more[-1] - $least, '>', 0.005, 'not always after the same part: ' . join(' ', map { sprintf('%.3f', $_) } @fractions));
+}
+
+#
+# What a crash leaves of a lease: the same postmaster goes on with it if all that was
+# given out lies in its window.
+#
+{
+	my $server = server('resumes', fleet_lines($realm), clock => '+0');
+	my $node = wait_for_lease($server, 10);
+
+	begin_load($server, 1);
+	crash($server);
+	is(wait_for_lease($server, 10), $node, 'a crash: the same node goes on');
+	# a node by hand, with a clock that is ahead, has the ceiling beyond the window
+	set_clock($server, '+7200');
+	$server->safe_psql('postgres', "SET scru64.node_spec = '1000/10'; SELECT scru64_generate()");
+	set_clock($server, '+0');
+	crash($server);
+	my $other = wait_for_lease($server, 10);
+	ok($other ne '' && $other ne $node, "a ceiling beyond the end of the window: another node, $node, $other");
+	is(scalar(logged($server, "the lease of node $node goes on")), 1, 'the first one went on only once');
+	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'resumes'"), 2, 'and is free when its lease is over');
+	end_loads();
+
+	# Nothing was given out, and a clock that is behind: the ceiling is before the window.
+	my $behind = server('behind', fleet_lines($realm) . $preload, clock => '-3600');
+	ok(wait_until(10, sub { lease_of($behind) }), 'a server whose clock is behind has a lease');
+	for my $crash (1 .. 2)
+	{
+		like((try_generate($behind))[1], qr/ERROR:  58000: the clock is too far behind/, 'and no ID');
+		crash($behind) if $crash == 1;
+		ok(wait_until(10, sub { lease_of($behind) }), 'nor after a crash');
+	}
+	$_->stop foreach ($server, $behind);
+}
+
+#
+# A realm's asynchronous standby is promoted.  It knows the lease of one server, and not
+# that of another.
+#
+{
+	my $standby = add_standby($template, $realm, 'realm_2', clock => '+0');
+	my $lines = fleet_lines($realm,
+		lease_ttl => '10s',
+		realm => sprintf('host=%s,%s port=%s,%s dbname=realm user=fleet target_session_attrs=read-write',
+			(map { $_->host } $realm, $standby), (map { $_->port } $realm, $standby)));
+	my $known = server('known', $lines . $preload);
+	my $node = wait_for_lease($known, 10);
+	catch_up($realm, $standby);
+	$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
+	$standby->reload;
+	$realm->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication')
+	  or die 'the standby still follows';
+	my $lost = server('lost', $lines . $preload);
+	my $node_lost = wait_for_lease($lost, 10);
+	begin_load($_, 1) foreach ($known, $lost);
+	sleep(0.5);
+	$realm->stop('immediate');
+	$standby->promote;
+	my $promoted = $standby->safe_psql('postgres', 'SELECT clock_timestamp()');
+	my $fresh = server('fresh', $lines . $preload);
+
+	my $waits = qr/realm grants no new lease until \d{4}-\d\d-\d\d \S+/;
+	like(wait_until(15, sub { (try_generate($fresh))[1] =~ /($waits)/ ? $1 : '' }), $waits, 'a promoted realm: a server that starts hears until when there is no lease');
+	like(lease_sql($fresh, 'last_error'), $waits, 'so does the view');
+	is(scalar(logged($fresh, "the realm has not given.*$waits")), 1, 'and the log, once');
+	ok(wait_until(10, sub { $standby->safe_psql('realm', "SELECT expires_at > '$promoted'::timestamptz + '10 s' FROM scru64_realm.leases WHERE node = '$node'") eq 't' }),
+		'renewals go on');
+	like(lease_sql($known, 'node_spec, state, failures'), qr{^\Q$node\E\|held\|0$}, 'the server has not noticed');
+	like(wait_until(15, sub { (try_generate($lost))[1] =~ /($waits)/ ? $1 : '' }), $waits, 'a lease that it does not know ends');
+	isnt((try_generate($known))[0], '', 'IDs where it is known');
+	# while it does, nobody has been told that it is over
+	$standby->safe_psql('realm', 'SELECT scru64_realm.nothing_was_lost()');
+	isnt(wait_for_lease($_, 15), '', 'its owner says that nothing was lost: ' . $_->name . ' has a lease') foreach ($fresh, $lost);
+	is(lease_of($known), $node, 'and the other one its own');
+	end_loads();
+	start_server($realm);
+	ok_ids([ $realm, $standby ], 'all of them', 1000);
+	$_->stop foreach ($known, $lost, $fresh);
+}
+
+#
+# Another name
+#
+{
+	my $server = server('named', fleet_lines($realm) . $preload);
+	my $node = wait_for_lease($server, 10);
+
+	configure_server($server, "scru64.lease_holder = 'another'\n");
+	ok(wait_until(5, sub { lease_sql($server, 'holder') eq 'another' }), 'another name is in the view');
+	is(lease_of($server), $node, 'the lease goes on');
+	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '$node'"), 'named', 'the realm has the old name');
+	$server->restart;
+	wait_for_lease($server, 10);
+	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '" . lease_of($server) . "'"), 'another', 'until the next lease');
+	$server->stop;
+}
+done_testing();
