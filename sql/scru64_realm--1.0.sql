@@ -118,7 +118,7 @@ COMMENT ON COLUMN scru64_realm.ledger.granted_at IS 'start of the lease: its IDs
 COMMENT ON COLUMN scru64_realm.ledger.expires_at IS 'end of the lease, unless it is renewed or released before';
 COMMENT ON COLUMN scru64_realm.ledger.released_at IS 'when it was released or split; null if it was not';
 COMMENT ON COLUMN scru64_realm.ledger.occupied_until IS 'time from which the node may be leased again: end and guard time';
-COMMENT ON COLUMN scru64_realm.ledger.ttl IS 'longest time that it was granted or renewed for; 1000 years: without end';
+COMMENT ON COLUMN scru64_realm.ledger.ttl IS 'longest time that it was granted or renewed for, or may be; 1000 years: without end';
 COMMENT ON COLUMN scru64_realm.ledger.last_id IS 'last ID told by the holder, or that the lease began after';
 COMMENT ON COLUMN scru64_realm.ledger.parent IS 'lease that was split into this one; it may have been pruned since';
 COMMENT ON COLUMN scru64_realm.ledger.node_ctr_range IS 'node_ctr values of the node';
@@ -523,6 +523,7 @@ CREATE FUNCTION scru64_realm.lease(
 	node_id integer DEFAULT NULL,
 	within text DEFAULT NULL,
 	request uuid DEFAULT NULL,
+	longest_ttl interval DEFAULT NULL,
 	OUT lease_id uuid,
 	OUT node_spec text,
 	OUT granted_at timestamptz,
@@ -588,6 +589,7 @@ BEGIN
 		END IF;
 	END IF;
 	PERFORM scru64_realm.expiry(scru64_realm.clock(), ttl);
+	PERFORM scru64_realm.expiry(scru64_realm.clock(), coalesce(longest_ttl, ttl));
 
 	-- A snapshot that is older than the wait for others does not show what they have
 	-- leased, or where they have ended.
@@ -720,7 +722,8 @@ BEGIN
 				(lease_id, node_id, node_id_size, holder, granted_at, expires_at, occupied_until, ttl, last_id)
 			VALUES (coalesce(request, gen_random_uuid()), lower(wanted) / block, lease.node_id_size, lease.holder,
 					lease.granted_at, lease.expires_at, lease.expires_at + guard,
-					scru64_realm.promised(granted_at, expires_at), scru64_realm.start(wanted, granted_at))
+					greatest(scru64_realm.promised(granted_at, expires_at), longest_ttl),
+					scru64_realm.start(wanted, granted_at))
 			RETURNING l.lease_id, scru64_realm.node_spec(wanted, l.granted_at, l.node_id_size)
 			INTO lease_id, node_spec;
 			RETURN;
@@ -752,6 +755,7 @@ CREATE FUNCTION scru64_realm.renew(
 	lease_id uuid,
 	ttl interval DEFAULT '1 day',
 	last_id scru64_realm.ledger.last_id%TYPE DEFAULT NULL,
+	longest_ttl interval DEFAULT NULL,
 	OUT expires_at timestamptz,
 	OUT granted_at timestamptz,
 	OUT realm_clock timestamptz
@@ -768,6 +772,7 @@ DECLARE
 	known scru64_realm.ledger;
 BEGIN
 	PERFORM scru64_realm.expiry(scru64_realm.clock(), ttl);
+	PERFORM scru64_realm.expiry(scru64_realm.clock(), coalesce(longest_ttl, ttl));
 	SELECT * INTO held FROM scru64_realm.held(renew.lease_id, renew.last_id);
 	known := held.known;
 	granted_at := known.granted_at;
@@ -778,7 +783,7 @@ BEGIN
 		UPDATE scru64_realm.ledger AS l
 		SET expires_at = greatest(l.expires_at, renew.expires_at),
 			occupied_until = greatest(l.occupied_until, renew.expires_at + held.guard),
-			ttl = greatest(l.ttl, scru64_realm.promised(held.since, renew.expires_at)),
+			ttl = greatest(l.ttl, scru64_realm.promised(held.since, renew.expires_at), longest_ttl),
 			last_id = held.last_id
 		WHERE l.lease_id = renew.lease_id
 		RETURNING l.expires_at INTO expires_at;

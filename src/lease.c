@@ -345,7 +345,10 @@ nap(void)
 static bool
 worth_waiting(const LeaseInfo *info, uint64 began)
 {
-	return (info->busy || info->failures == 0) && monotonic_ms() - began < MAX_WAIT;
+	TimestampTz enough = GetCurrentTimestamp() + MAX_WAIT * INT64CONST(1000);
+
+	return monotonic_ms() - began < MAX_WAIT &&
+		(info->busy || (info->failures == 0 && info->next_attempt_at < enough));
 }
 
 static void

@@ -26,7 +26,7 @@ my $clients = $ENV{SCRU64_HERD} || 60;
 my $ttl = 3600;
 
 # what the worker goes by, in milliseconds
-my %worker = read_file("$FindBin::RealBin/../src/lease_worker/scru64_lease.c") =~ /^#define\s+(\w+)\s+(\d+)/mg;
+my %worker = join('', map { read_file($_) } glob("$FindBin::RealBin/../src/lease_worker/*.[ch]")) =~ /^#define\s+(\w+)\s+(\d+)/mg;
 my ($timeout, $min_pause, $max_pause) = map { $worker{$_} / 1000 } qw(CALL_TIMEOUT MIN_PAUSE MAX_PAUSE);
 # a small herd lives faster
 $_ /= 5 foreach ($clients < 1000 ? ($min_pause, $max_pause) : ());

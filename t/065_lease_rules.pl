@@ -64,7 +64,8 @@ SKIP:
 	my $worker = lease_sql($server, 'worker_pid');
 	my $debug = "gdb -batch -nx -p $worker -ex 'frame function lease_worker_main'";
 	skip 'the debugger does not see the worker', 1 if `$debug -ex 'print worker->next_attempt' 2>&1` !~ /^\$1 = \d/m;
-	is(join(' ', $asked->()), '120', 'the first lease is for two minutes');
+	# each time with the rollback allowance of 10 s, and a second, on top
+	is(join(' ', $asked->()), '131', 'the first lease is for two minutes');
 	foreach my $age (50, 200, 1100, 2000)
 	{
 		my $renewals = $asked->();
@@ -74,9 +75,9 @@ SKIP:
 		wait_until(5, sub { $asked->() > $renewals && lease_sql($server, "next_attempt_at > now() + '10 s'") eq 't' })
 		  or note($gdb);
 		# the view shows it by the server's clock, which is the realm's here
-		push @fractions, lease_sql($server, "3 * extract(epoch FROM next_attempt_at - renewed_at) / least(1200, extract(epoch FROM expires_at - renewed_at))");
+		push @fractions, lease_sql($server, "3 * extract(epoch FROM next_attempt_at - renewed_at) / least(1200, extract(epoch FROM expires_at - renewed_at) - 10)");
 	}
-	is(join(' ', $asked->()), '120 120 200 1100 1200', 'a renewal is for as long as it is old, two minutes at least and the setting at most');
+	is(join(' ', $asked->()), '131 131 211 1111 1211', 'a renewal is for as long as it is old, two minutes at least and the setting at most');
 	is(join(' ', grep { $_ < 0.89 || $_ > 1.11 } @fractions), '', 'the next one is after a third, give or take a tenth');
 	my ($least, @more) = sort { $a <=> $b } @fractions;
 	cmp_ok($more[-1] - $least, '>', 0.005, 'not always after the same part: ' . join(' ', map { sprintf('%.3f', $_) } @fractions));

@@ -59,6 +59,16 @@ window(int64 seconds)
 	return Min(seconds, (int64) scru64_lease_ttl) + scru64_rollback_allowance / 1000 + 1;
 }
 
+/*
+ * The most that will be asked for.  A realm that was promoted waits for so long: it
+ * may have lost a renewal.
+ */
+static int64
+longest_window(void)
+{
+	return window(scru64_lease_ttl);
+}
+
 void
 keep_setting(char **kept, const char *value)
 {
@@ -149,7 +159,8 @@ shield(PGconn *conn, int64 deadline, RealmAnswer *answer, HeldLease *lease)
 {
 	TimestampTz clock;
 
-	(void) call_renew(conn, deadline, answer, scru64_lease_ttl, 0, lease, &clock);
+	(void) call_renew(conn, deadline, answer, scru64_lease_ttl, longest_window(), 0,
+					  lease, &clock);
 	snprintf(answer->problem, LEASE_TEXT_LEN,
 			 "node %u/%u overlaps one that is set on this server by hand",
 			 lease->node.node_id, lease->node.node_id_size);
@@ -166,6 +177,7 @@ take_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 	request->holder = worker->info.holder;
 	request->within = worker->within;
 	request->ttl = window(FIRST_TTL);
+	request->longest_ttl = longest_window();
 	if (!call_lease(conn, deadline, answer, request, &lease, &clock))
 		return false;
 	hear_clock(worker, clock);
@@ -199,7 +211,7 @@ renew_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 
 	(void) scru64_lease_look(&look);
 	if (!call_renew(conn, deadline, answer, window(Max(FIRST_TTL, age)),
-					look.last_id, &worker->held, &clock))
+					longest_window(), look.last_id, &worker->held, &clock))
 	{
 		/* the realm has ended it, so that somebody else may have the node */
 		if (answer->over)
@@ -276,6 +288,7 @@ change_size(Worker *worker, PGconn *conn, int wanted)
 	request->holder = worker->info.holder;
 	request->within = worker->within;
 	request->ttl = Max(left / 1000, FIRST_TTL) + window(0);
+	request->longest_ttl = Max(request->ttl, longest_window());
 	if (!call_lease(conn, deadline, &answer, request, &next, &clock))
 	{
 		if (!is_disturbed())
@@ -294,7 +307,9 @@ change_size(Worker *worker, PGconn *conn, int wanted)
 	deadline = monotonic_ms() + RELEASE_TIMEOUT;
 	if (result != HAND_OVER_DONE)
 	{
-		(void) call_release(conn, deadline, true, &answer, &next, 0);
+		(void) call_release(conn, deadline, true, &answer, &next,
+							scru64_compose(next.start, scru64_node_base(next.node) |
+										   scru64_max_counter(next.node)));
 		log_size_problem(worker, wanted, problems[result]);
 		return;
 	}

@@ -36,7 +36,7 @@ ttl_text(char *text, int64 seconds)
 static const char *
 last_id_text(const HeldLease *lease, uint64 last_id, char *text)
 {
-	if (scru64_get_timestamp(last_id) <= lease->start)
+	if (scru64_get_timestamp(last_id) < lease->start)
 		return NULL;
 	scru64_lease_id_text(last_id, text);
 	return text;
@@ -80,17 +80,19 @@ call_lease(PGconn *conn, int64 deadline, RealmAnswer *answer, LeaseRequest *requ
 {
 	char		size[16];
 	char		ttl[TTL_TEXT_LEN];
+	char		longest_ttl[TTL_TEXT_LEN];
 	const char *params[] = {size, request->holder, ttl,
-	*request->within != '\0' ? request->within : NULL, request->request};
+	*request->within != '\0' ? request->within : NULL, request->request, longest_ttl};
 	NodeSpec	spec;
 	bool		is_spec;
 
 	make_request(request);
 	snprintf(size, sizeof(size), "%d", request->node_id_size);
 	ttl_text(ttl, request->ttl);
+	ttl_text(longest_ttl, request->longest_ttl);
 	if (!realm_ask(conn, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
 				   USECS("expires_at") ", " USECS("realm_clock")
-				   " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
+				   " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5, $6)",
 				   lengthof(params), params, deadline, false, answer))
 	{
 		/* what was refused was not leased; whatever else happened may have been */
@@ -117,18 +119,24 @@ call_lease(PGconn *conn, int64 deadline, RealmAnswer *answer, LeaseRequest *requ
 	return is_spec;
 }
 
-/* Renew a lease for ttl seconds from now, and tell its last ID.  Never shortens it. */
+/*
+ * Renew a lease for ttl seconds from now, and tell its last ID, and for how long it
+ * may be asked for later.  Never shortens it.
+ */
 bool
 call_renew(PGconn *conn, int64 deadline, RealmAnswer *answer, int64 ttl,
-		   uint64 last_id, HeldLease *lease, TimestampTz *realm_clock)
+		   int64 longest_ttl, uint64 last_id, HeldLease *lease,
+		   TimestampTz *realm_clock)
 {
 	char		seconds[TTL_TEXT_LEN];
+	char		longest[TTL_TEXT_LEN];
 	char		last[ID_TEXT_LEN];
-	const char *params[] = {lease->lease_id, seconds, last_id_text(lease, last_id, last)};
+	const char *params[] = {lease->lease_id, seconds, last_id_text(lease, last_id, last), longest};
 
 	ttl_text(seconds, ttl);
+	ttl_text(longest, longest_ttl);
 	if (!realm_ask(conn, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
-				   " FROM scru64_realm.renew($1, $2, $3)",
+				   " FROM scru64_realm.renew($1, $2, $3, $4)",
 				   lengthof(params), params, deadline, false, answer))
 		return false;
 	lease->expires_at = time_of_usecs(PQgetvalue(answer->result, 0, 0));

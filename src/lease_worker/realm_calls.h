@@ -20,7 +20,8 @@ typedef struct LeaseRequest
 	int			node_id_size;
 	const char *holder;
 	const char *within;			/* node spec of a block, or empty */
-	int64		ttl;			/* in seconds */
+	int64		ttl;			/* in seconds, as longest_ttl */
+	int64		longest_ttl;	/* of all that will be asked for */
 } LeaseRequest;
 
 extern bool call_realm_id(PGconn *conn, int64 deadline, RealmAnswer *answer,
@@ -29,8 +30,8 @@ extern bool call_lease(PGconn *conn, int64 deadline, RealmAnswer *answer,
 					   LeaseRequest *request, HeldLease *lease,
 					   TimestampTz *realm_clock);
 extern bool call_renew(PGconn *conn, int64 deadline, RealmAnswer *answer,
-					   int64 ttl, uint64 last_id, HeldLease *lease,
-					   TimestampTz *realm_clock);
+					   int64 ttl, int64 longest_ttl, uint64 last_id,
+					   HeldLease *lease, TimestampTz *realm_clock);
 extern bool call_release(PGconn *conn, int64 deadline, bool stopping,
 						 RealmAnswer *answer, const HeldLease *lease,
 						 uint64 last_id);

@@ -206,6 +206,13 @@ leave_realm(Worker *worker)
 }
 
 static void
+tell_next_attempt(Worker *worker)
+{
+	worker->info.next_attempt_at = GetCurrentTimestamp() +
+		(worker->next_attempt - monotonic_ms()) * 1000;
+}
+
+static void
 attempt(Worker *worker)
 {
 	int64		deadline = monotonic_ms() + CALL_TIMEOUT;
@@ -237,8 +244,7 @@ attempt(Worker *worker)
 	worker->next_attempt = monotonic_ms() + (done ? renewal_pause(worker) : retry_pause(worker));
 	if (done && is_useless(worker))
 		worker->next_attempt = Max(monotonic_ms(), worker->next_lease);
-	worker->info.next_attempt_at = GetCurrentTimestamp() +
-		(worker->next_attempt - monotonic_ms()) * 1000;
+	tell_next_attempt(worker);
 	set_busy(worker, false);
 }
 
@@ -276,8 +282,11 @@ resume_lease(Worker *worker)
 	if (resumed)
 		begin_lease(worker, &held);
 	else
+	{
 		/* of a worker that has left nothing: nobody could renew or release it */
 		(void) scru64_lease_end();
+		keep_lease(&worker->held);
+	}
 	scru64_lease_let_ceiling_go();
 	CommitTransactionCommand();
 	if (!resumed)
@@ -412,7 +421,11 @@ work(Worker *worker)
 	else if (has_lease(worker) || now >= worker->next_lease)
 		attempt(worker);
 	else
+	{
 		worker->next_attempt = worker->next_lease;
+		tell_next_attempt(worker);
+		publish(worker);
+	}
 }
 
 void
