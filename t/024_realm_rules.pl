@@ -128,13 +128,16 @@ start_server($primary);
 $primary->safe_psql('postgres', 'CREATE EXTENSION scru64_realm');
 my $standby = add_standby($template, $primary, 'standby', clock => '+0');
 $id = lease($primary);
+# for a minute, but the holder says that it will ask for more
+my $grows = $primary->safe_psql('postgres', "SELECT lease_id FROM scru64_realm.lease(8, 'grows', '1 minute', longest_ttl => '3 hours')");
 catch_up($primary, $standby);
 $standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
 $standby->safe_psql('postgres', 'SELECT pg_reload_conf()');
 $primary->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication')
   or die 'the standby still follows';
 
-# This one the standby does not know.
+# This the standby does not know: a renewal, and a lease.
+my $promised = $primary->safe_psql('postgres', "SELECT expires_at FROM scru64_realm.renew('$grows', '3 hours')");
 my $lost = $primary->safe_psql('postgres',
 	q(SELECT scru64_node_ctr(split_part(node_spec, '/', 1)::scru64) >> 16 FROM scru64_realm.lease(8, 'lost', '1 hour')));
 $primary->stop('immediate');
@@ -142,7 +145,7 @@ start_server($primary);
 like(ask($primary), qr/^[0-9a-z]{12}$/, 'after its own crash a realm grants leases');
 
 $standby->promote;
-is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_realm.ledger'), '1', 'the promoted standby lacks a lease');
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_realm.ledger'), '2', 'the promoted standby lacks a lease');
 my $waits = qr/ERROR:  55000: realm grants no new lease until (\S+ \S+)\nDETAIL:  It was promoted/;
 like(ask($standby, $lost), $waits, 'it does not grant what it does not know to be leased');
 my ($until) = ask($standby) =~ $waits;
@@ -155,6 +158,7 @@ like(
 		'postgres', "SELECT '$until'::timestamptz - (max(granted_at) + max(ttl) + '30 s') FROM scru64_realm.ledger"),
 	qr/^00:0/,
 	'it waits for the longest ttl and the guard time');
+is($standby->safe_psql('postgres', "SELECT '$until'::timestamptz > '$promised'"), 't', 'so it outlasts a renewal that was lost');
 $standby->safe_psql('postgres', "SELECT FROM scru64_realm.renew('$id', '1 hour')");
 cmp_ok(ledger($standby, $id, "expires_at > clock_timestamp() + '59 minutes'"), 'eq', 't', 'renewals go on');
 $standby->stop;
