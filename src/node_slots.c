@@ -117,7 +117,7 @@ init_node_slots(void *memory)
 	NodeSlots  *slots = memory;
 
 	memset(slots, 0, sizeof(NodeSlots));
-	slots->tranche_id = LWLockNewTrancheId();
+	slots->tranche_id = compat_new_tranche(NODE_SLOTS_NAME);
 	LWLockInitialize(&slots->lock, slots->tranche_id);
 	pg_atomic_init_u32(&slots->reservation.loaded, 0);
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
@@ -138,7 +138,7 @@ ensure_node_slots(void)
 		return;
 	slots = compat_shared_memory(NODE_SLOTS_NAME, node_slots_size(),
 								 init_node_slots);
-	LWLockRegisterTranche(slots->tranche_id, NODE_SLOTS_NAME);
+	compat_name_tranche(slots->tranche_id, NODE_SLOTS_NAME);
 	node_slots = slots;
 }
 
