@@ -50,10 +50,10 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "portability/instr_time.h"
 #include "storage/lwlock.h"
 
 #include "lease.h"
+#include "monotonic.h"
 #include "node_slots.h"
 
 /* The last number is the version of the layout: other versions share nothing. */
@@ -167,11 +167,8 @@ node_slots_log_is_due(NodeLogKind kind, NodeKey key)
 		&node_slots->logged[kind * LOG_TIMES +
 							node_of_key(key).node_id % LOG_TIMES];
 	uint64		last = pg_atomic_read_u64(logged);
-	instr_time	time;
-	uint64		now;
+	uint64		now = (uint64) monotonic_ms() / 1000;
 
-	INSTR_TIME_SET_CURRENT(time);
-	now = (uint64) INSTR_TIME_GET_DOUBLE(time);
 	return (last == 0 || now - last >= LOG_INTERVAL) &&
 		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
 }
