@@ -16,6 +16,7 @@ delete $ENV{SCRU64_NODE_SPEC};
 
 our @EXPORT = qw(
   add_helpers
+  has_program
   new_node
   open_session
   set_parameter
@@ -39,6 +40,14 @@ max_connections = 50
 shared_buffers = 32MB
 ));
 	return $node;
+}
+
+# Is there this program of the server's version?  Not every package has all.
+sub has_program
+{
+	my ($node, $name) = @_;
+
+	return -x $node->config_data('--bindir') . "/$name";
 }
 
 # Functions to look at IDs and at sessions that run a statement.
