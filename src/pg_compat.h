@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pg_compat.h
- *		What differs between PostgreSQL 15, 16, 17 and 18.
+ *		What differs between PostgreSQL 15, 16, 17, 18 and 19.
  *
  * Upper storey.  Every test of PG_VERSION_NUM in the project is in this file.
  * Include it right after postgres.h and fmgr.h.
