@@ -235,7 +235,8 @@ headers_16()
 # A tree with PostgreSQL 16, which no release of Debian has: trixie, and a server from
 # npm.  Of programs that package has initdb, pg_ctl and postgres.  Those that only
 # talk to a server are trixie's, of PostgreSQL 17, and so are the Perl modules for
-# tests.  The package has no headers either.
+# tests.  Not pg_dump: what it writes sets parameters of its own version.  The
+# package has no headers either.
 make_npm()
 {
 	local new=$1 prefix=$1/usr/lib/postgresql/16 package=@embedded-postgres/linux version headers program
@@ -263,8 +264,8 @@ make_npm()
 	mkdir "$prefix/include"
 	cp -aL "$headers/." "$prefix/include/"
 	[[ -d $prefix/include/server ]] || cp -a "$prefix/include/16/server" "$prefix/include/"
-	for program in clusterdb createdb createuser dropdb dropuser pg_amcheck pg_basebackup pg_dump pg_dumpall \
-		pg_isready pg_receivewal pg_recvlogical pg_restore pgbench psql reindexdb vacuumdb; do
+	for program in clusterdb createdb createuser dropdb dropuser pg_amcheck pg_basebackup \
+		pg_isready pg_receivewal pg_recvlogical pgbench psql reindexdb vacuumdb; do
 		ln -s "../../17/bin/$program" "$prefix/bin/$program"
 	done
 	cat >"$prefix/bin/pg_config" <<END

@@ -29,7 +29,7 @@ $main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 100
 $main->backup('main');
 SKIP:
 {
-	skip 'there is no pg_verifybackup', 1 if !has_program($main, 'pg_verifybackup');
+	skip 'there is no pg_verifybackup', 1 if !has_program('pg_verifybackup');
 	command_ok([ 'pg_verifybackup', $main->backup_dir . '/main' ], 'pg_verifybackup');
 }
 $main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
@@ -124,7 +124,7 @@ sub goes_on_ok
 goes_on_ok('checksums on');
 SKIP:
 {
-	skip 'there is no pg_checksums', 9 if !has_program($main, 'pg_checksums');
+	skip 'there is no pg_checksums', 9 if !has_program('pg_checksums');
 	command_ok([ 'pg_checksums', '--check', $data ], 'pg_checksums --check');
 	command_ok([ 'pg_checksums', '--disable', $data ], 'pg_checksums --disable');
 	goes_on_ok('checksums off');

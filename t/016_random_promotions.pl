@@ -202,7 +202,7 @@ my @ways = ('pg_rewind', 'pg_basebackup');
 my %reports;
 my @runs;
 
-if (!has_program($template, 'pg_rewind'))
+if (!has_program('pg_rewind'))
 {
 	note('there is no pg_rewind');
 	shift @ways;

@@ -125,7 +125,7 @@ sub follow
 
 	# before, the control file has the old timeline, and pg_rewind finds nothing to do
 	$new->safe_psql('postgres', 'CHECKPOINT');
-	if (!has_program($old, 'pg_rewind'))
+	if (!has_program('pg_rewind'))
 	{
 		rmtree($data);
 		@command = ('pg_basebackup', '--no-sync', '--checkpoint=fast', "--pgdata=$data", '-d', $new->connstr('postgres'));

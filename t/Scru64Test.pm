@@ -45,9 +45,10 @@ shared_buffers = 32MB
 # Is there this program of the server's version?  Not every package has all.
 sub has_program
 {
-	my ($node, $name) = @_;
+	my ($name) = @_;
+	my ($bindir) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--bindir' ]);
 
-	return -x $node->config_data('--bindir') . "/$name";
+	return -x "$bindir/$name";
 }
 
 # Functions to look at IDs and at sessions that run a statement.
