@@ -134,11 +134,10 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 #endif
 
 /* Extensions name their wait events from 17 on. */
-#if PG_VERSION_NUM >= 170000
 #include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 170000
 #define compat_wait_event(name) WaitEventExtensionNew(name)
 #else
-#include "utils/wait_event.h"
 #define compat_wait_event(name) PG_WAIT_EXTENSION
 #endif
 
