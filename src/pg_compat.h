@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pg_compat.h
- *		What differs between PostgreSQL 15, 16, 17 and 18.
+ *		What differs between PostgreSQL 15, 16, 17, 18 and 19.
  *
  * Upper storey.  Every test of PG_VERSION_NUM in the project is in this file.
  * Include it right after postgres.h and fmgr.h.
@@ -73,12 +73,25 @@ typedef PGAlignedBlock PGIOAlignedBlock;
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 
+#if PG_VERSION_NUM >= 190000
+/* From 19 on, the callback has an argument of its own. */
+static inline void
+compat_init_segment(void *memory, void *init)
+{
+	(*(void (**) (void *)) init) (memory);
+}
+#endif
+
 static inline void *
 compat_shared_memory(const char *name, Size size, void (*init) (void *))
 {
 	bool		found;
 
+#if PG_VERSION_NUM >= 190000
+	return GetNamedDSMSegment(name, size, compat_init_segment, &found, &init);
+#else
 	return GetNamedDSMSegment(name, size, init, &found);
+#endif
 }
 
 #define COMPAT_PRELOAD_RESERVES_MEMORY false
@@ -103,12 +116,28 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 #define COMPAT_PRELOAD_RESERVES_MEMORY true
 #endif
 
+/*
+ * A tranche of locks is named in each process that uses it, from 19 on when it is
+ * made.
+ */
+#if PG_VERSION_NUM >= 190000
+#define compat_new_tranche(name) LWLockNewTrancheId(name)
+#define compat_name_tranche(id, name) ((void) (id))
+#else
+#define compat_new_tranche(name) LWLockNewTrancheId()
+#define compat_name_tranche(id, name) LWLockRegisterTranche(id, name)
+#endif
+
+/* Signal handlers have a second argument from 19 on, so SIG_IGN is not one. */
+#if PG_VERSION_NUM < 190000
+#define PG_SIG_IGN				SIG_IGN
+#endif
+
 /* Extensions name their wait events from 17 on. */
-#if PG_VERSION_NUM >= 170000
 #include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 170000
 #define compat_wait_event(name) WaitEventExtensionNew(name)
 #else
-#include "utils/wait_event.h"
 #define compat_wait_event(name) PG_WAIT_EXTENSION
 #endif
 

@@ -65,46 +65,50 @@ WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v', 'S')
 $node->safe_psql('realm', 'UPDATE scru64_realm.ledger SET holder = holder WHERE released_at IS NOT NULL');
 my $before = $node->safe_psql('realm', $state);
 
-$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('realm') ], 'pg_dump');
-foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef ])
+SKIP:
 {
-	my ($db, $owner) = @{$who};
+	skip 'there is no pg_dump', 16 if !has_program('pg_dump');
+	$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('realm') ], 'pg_dump');
+	foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef ])
+	{
+		my ($db, $owner) = @{$who};
 
+		$node->command_ok(
+			[
+				'pg_restore', '--exit-on-error',
+				defined $owner ? ('--no-owner', "--role=$owner") : (), '-d', $node->connstr($db), $dump
+			],
+			"pg_restore to $db");
+		is($node->safe_psql($db, $state), $before, "$db: the same leases, settings and privileges");
+		is( $node->safe_psql($db, q(SELECT count(DISTINCT owner), min(owner) FROM (
+				SELECT relowner::regrole::text AS owner FROM pg_class WHERE relnamespace = 'scru64_realm'::regnamespace
+				UNION ALL SELECT proowner::regrole::text FROM pg_proc WHERE pronamespace = 'scru64_realm'::regnamespace
+				UNION ALL SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'scru64_realm') AS o)),
+			'1|' . ($owner || $superuser),
+			"$db: all of it belongs to who restored it");
+		# What was leased since the dump was made, a restored realm does not know.
+		my ($ret, $out, $err) = $node->psql($db, "SELECT scru64_realm.lease(8, 'five')", extra_params => [ '-U', 'app' ]);
+		like($err, qr/realm grants no new lease until its owner says that nothing was lost/, "$db: no new lease");
+		is( $node->safe_psql(
+				$db, "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'forever', 'child')"),
+			'6',
+			"$db: who has a lease can renew it");
+		$node->safe_psql($db, 'SELECT scru64_realm.nothing_was_lost()', extra_params => [ '-U', $owner || $superuser ]);
+		is( $node->safe_psql(
+				$db, "SELECT node_id FROM scru64_realm.lease(8, 'five'), ids.scru64_parse_node_spec(node_spec)",
+				extra_params => [ '-U', 'app' ]),
+			'1', "$db: then what is leased next is free");
+	}
+
+	# Row by row
+	my ($out, $err) = run_command([ 'pg_dump', '--inserts', '-f', "$dump.sql", $node->connstr('realm') ]);
+	is($err, '', 'pg_dump --inserts warns of nothing');
+	$node->safe_psql('postgres', 'CREATE DATABASE restored_row_by_row');
 	$node->command_ok(
-		[
-			'pg_restore', '--exit-on-error',
-			defined $owner ? ('--no-owner', "--role=$owner") : (), '-d', $node->connstr($db), $dump
-		],
-		"pg_restore to $db");
-	is($node->safe_psql($db, $state), $before, "$db: the same leases, settings and privileges");
-	is( $node->safe_psql($db, q(SELECT count(DISTINCT owner), min(owner) FROM (
-			SELECT relowner::regrole::text AS owner FROM pg_class WHERE relnamespace = 'scru64_realm'::regnamespace
-			UNION ALL SELECT proowner::regrole::text FROM pg_proc WHERE pronamespace = 'scru64_realm'::regnamespace
-			UNION ALL SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'scru64_realm') AS o)),
-		'1|' . ($owner || $superuser),
-		"$db: all of it belongs to who restored it");
-	# What was leased since the dump was made, a restored realm does not know.
-	my ($ret, $out, $err) = $node->psql($db, "SELECT scru64_realm.lease(8, 'five')", extra_params => [ '-U', 'app' ]);
-	like($err, qr/realm grants no new lease until its owner says that nothing was lost/, "$db: no new lease");
-	is( $node->safe_psql(
-			$db, "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'forever', 'child')"),
-		'6',
-		"$db: who has a lease can renew it");
-	$node->safe_psql($db, 'SELECT scru64_realm.nothing_was_lost()', extra_params => [ '-U', $owner || $superuser ]);
-	is( $node->safe_psql(
-			$db, "SELECT node_id FROM scru64_realm.lease(8, 'five'), ids.scru64_parse_node_spec(node_spec)",
-			extra_params => [ '-U', 'app' ]),
-		'1', "$db: then what is leased next is free");
+		[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored_row_by_row'), '-f', "$dump.sql" ],
+		'psql with the INSERTs of pg_dump');
+	is($node->safe_psql('restored_row_by_row', $state), $before, 'row by row: the same leases, settings and privileges');
 }
-
-# Row by row
-my ($out, $err) = run_command([ 'pg_dump', '--inserts', '-f', "$dump.sql", $node->connstr('realm') ]);
-is($err, '', 'pg_dump --inserts warns of nothing');
-$node->safe_psql('postgres', 'CREATE DATABASE restored_row_by_row');
-$node->command_ok(
-	[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored_row_by_row'), '-f', "$dump.sql" ],
-	'psql with the INSERTs of pg_dump');
-is($node->safe_psql('restored_row_by_row', $state), $before, 'row by row: the same leases, settings and privileges');
 
 #
 # A standby knows the leases, grants none, and does after its promotion.

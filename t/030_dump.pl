@@ -14,6 +14,8 @@ use Scru64Fault qw(read_file);
 use Scru64Test;
 use Test::More;
 
+plan skip_all => 'there is no pg_dump' if !has_program('pg_dump');
+
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', "scru64.node_spec = '1/8'");
 $node->start;

@@ -42,6 +42,8 @@ foreach my $program (qw(initdb pg_config pg_ctl postgres psql))
 	chmod(0755, "$root$bin/$program");
 }
 symlink($lib, "$root$lib") or die "could not link $lib: $!";
+# some packages have libraries there
+symlink($_, "$root$_") foreach (glob(dirname($lib) . '/*.so.*'));
 foreach my $file (grep { basename($_) ne 'extension' } glob("$share/*"))
 {
 	symlink($file, "$root$share/" . basename($file)) or die "could not link $file: $!";

@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use File::Path qw(rmtree);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
@@ -116,16 +117,20 @@ INSERT INTO ids (server) SELECT '$name' FROM generate_series(1, 1000) RETURNING 
 sub follow
 {
 	my ($old, $new) = @_;
-	my $conf = read_file($old->data_dir . '/postgresql.conf');
+	my $data = $old->data_dir;
+	my $conf = read_file("$data/postgresql.conf");
+	my @command = (
+		'pg_rewind', '--source-server=' . $new->connstr('postgres'),
+		"--target-pgdata=$data", '--no-sync', "--config-file=$data/postgresql.conf");
 
 	# before, the control file has the old timeline, and pg_rewind finds nothing to do
 	$new->safe_psql('postgres', 'CHECKPOINT');
-	command_ok(
-		[
-			'pg_rewind', '--source-server=' . $new->connstr('postgres'),
-			'--target-pgdata=' . $old->data_dir, '--no-sync', '--config-file=' . $old->data_dir . '/postgresql.conf'
-		],
-		'pg_rewind');
+	if (!has_program('pg_rewind'))
+	{
+		rmtree($data);
+		@command = ('pg_basebackup', '--no-sync', '--checkpoint=fast', "--pgdata=$data", '-d', $new->connstr('postgres'));
+	}
+	command_ok(\@command, $command[0]);
 	# which has brought the port and the name of the other server
 	replace_file($old->data_dir . '/postgresql.conf', $conf);
 	unlink($old->data_dir . '/postgresql.auto.conf');

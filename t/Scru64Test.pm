@@ -16,6 +16,7 @@ delete $ENV{SCRU64_NODE_SPEC};
 
 our @EXPORT = qw(
   add_helpers
+  has_program
   new_node
   open_session
   set_parameter
@@ -39,6 +40,15 @@ max_connections = 50
 shared_buffers = 32MB
 ));
 	return $node;
+}
+
+# Is there this program of the server's version?  Not every package has all.
+sub has_program
+{
+	my ($name) = @_;
+	my ($bindir) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--bindir' ]);
+
+	return -x "$bindir/$name";
 }
 
 # Functions to look at IDs and at sessions that run a statement.

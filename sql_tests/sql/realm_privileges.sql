@@ -155,8 +155,10 @@ CREATE TYPE trap.uuid AS (a integer);
 CREATE DOMAIN trap.int4range AS text;
 SET search_path = trap, pg_temp, pg_catalog;
 SET check_function_bodies = off;
-SET standard_conforming_strings = off;
-SET escape_string_warning = off;
+-- from 19 on there is but one kind of string literals
+SELECT count(set_config(name, 'off', false)) AS ignored FROM pg_settings
+WHERE name IN ('standard_conforming_strings', 'escape_string_warning')
+	AND current_setting('server_version_num')::integer < 190000 \gset
 SET transform_null_equals = on;
 SET TimeZone = 'America/New_York';
 SET DateStyle = 'SQL, DMY';
@@ -168,8 +170,10 @@ CREATE TEMP TABLE settings (guard interval);
 SET lc_messages = 'C';
 SET SESSION AUTHORIZATION regress_realm_app;
 SET search_path = trap, pg_temp, pg_catalog;
-SET standard_conforming_strings = off;
-SET escape_string_warning = off;
+-- from 19 on there is but one kind of string literals
+SELECT count(set_config(name, 'off', false)) AS ignored FROM pg_settings
+WHERE name IN ('standard_conforming_strings', 'escape_string_warning')
+	AND current_setting('server_version_num')::integer < 190000 \gset
 SET transform_null_equals = on;
 SET TimeZone = 'America/New_York';
 SET DateStyle = 'SQL, DMY';

@@ -19,7 +19,9 @@ FROM pg_operator AS o
 WHERE 'scru64'::regtype IN (oprleft, oprright)
 	AND 'timestamptz'::regtype IN (oprleft, oprright)
 ORDER BY oprname COLLATE "C", oprleft = 'timestamptz'::regtype;
+\set VERBOSITY terse
 SELECT '0u2r85hm2pt3'::scru64 = timestamptz '2026-01-01';
+\set VERBOSITY default
 
 --
 -- What they mean: the comparison of the ID's time

@@ -27,13 +27,17 @@ CREATE VIEW ahead AS SELECT * FROM event WHERE id OPERATOR(ids.>) now();
 EXPLAIN (COSTS OFF) SELECT * FROM event WHERE id OPERATOR(ids.<) timestamptz '2026-01-01 00:00:10';
 SELECT count(*) FROM event WHERE id OPERATOR(ids.<) timestamptz '2026-01-01 00:00:10';
 SELECT count(*) FROM event WHERE timestamptz '2026-01-01 00:10:00' OPERATOR(ids.<=) id;
+\set VERBOSITY terse
 SELECT count(*) FROM event WHERE id < timestamptz '2026-01-01 00:00:10';
+\set VERBOSITY default
 SELECT count(*) FROM event WHERE ids.scru64_timestamp(id) < '2026-01-01 00:00:10';
 SELECT count(*) FROM event WHERE id::timestamptz < '2026-01-01 00:00:10';
 EXPLAIN (COSTS OFF) SELECT n FROM late;
 SELECT count(*) FROM late;
 SELECT max(c) FROM (SELECT count(*) OVER (ORDER BY id RANGE '1 second' PRECEDING) AS c FROM event) AS v;
+\set VERBOSITY terse
 SELECT count(*) FROM event WHERE id >= '2026-01-01';
+\set VERBOSITY default
 
 -- Nothing that is put before pg_catalog gets in the way of what the operators
 -- are made of.

@@ -18,7 +18,6 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "portability/instr_time.h"
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 
@@ -26,15 +25,6 @@
 
 /* What the realm says of a lease that has expired or was released. */
 #define OVER_SQLSTATE		"55000"
-
-int64
-monotonic_ms(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return (int64) INSTR_TIME_GET_MILLISEC(now);
-}
 
 static void
 receive_notice(void *arg, const PGresult *result)

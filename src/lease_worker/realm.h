@@ -13,6 +13,7 @@
 #include "libpq-fe.h"
 
 #include "../lease.h"
+#include "../monotonic.h"
 
 typedef struct RealmAnswer
 {
@@ -22,7 +23,6 @@ typedef struct RealmAnswer
 	char		problem[LEASE_TEXT_LEN];
 } RealmAnswer;
 
-extern int64 monotonic_ms(void);
 extern PGconn *realm_connect(const char *conninfo, int64 deadline, bool stopping);
 extern bool realm_ask(PGconn *conn, const char *sql, int nparams,
 					  const char *const *params, int64 deadline, bool stopping,

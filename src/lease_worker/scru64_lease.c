@@ -437,7 +437,7 @@ lease_worker_main(Datum arg)
 	(void) arg;
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* nothing here is a query that could be cancelled */
-	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
