@@ -14,7 +14,7 @@ CREATE TEMP TABLE known AS
 SELECT tag, id, port, at FROM received UNION SELECT tag, id, port, at FROM kept;
 
 CREATE TEMP TABLE twice AS
-SELECT id, count(*), count(DISTINCT port) AS servers FROM known GROUP BY id HAVING count(*) > 1;
+SELECT id FROM known GROUP BY id HAVING count(*) > 1;
 
 CREATE TEMP TABLE first_id AS
 SELECT p.at, p.port, extract(epoch FROM min(r.at) - p.at)::numeric(8,2) AS seconds
@@ -36,6 +36,7 @@ ORDER BY n;
 SELECT (SELECT count(*) FROM first_id) AS promotions,
 	   (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY seconds) FROM first_id) AS "to first ID, median s",
 	   (SELECT max(seconds) FROM first_id) AS "longest",
+	   (SELECT count(*) FROM (SELECT FROM received GROUP BY date_trunc('second', at) HAVING count(DISTINCT port) > 1) AS s) AS "seconds with two leaders",
 	   (SELECT count(*) FROM received) AS "received IDs",
 	   (SELECT count(*) FROM kept) AS rows,
 	   (SELECT count(*) FROM received AS r WHERE is_row AND NOT EXISTS (SELECT FROM kept AS k WHERE k.tag = r.tag)) AS "rows lost",

@@ -22,6 +22,7 @@ work=					# the folder of all temporary files, removed at the end
 tree=					# the copy of the checkout in it
 child=					# process group that run() waits for
 dropin=					# see apt_install
+server=data				# what start_server calls its data directory, and its log
 declare -a become_root=()		# prefix of commands that need root
 declare -a become_server=()		# prefix of commands that root must not run
 declare -a make_args=()
@@ -570,7 +571,7 @@ install_extension()
 # input is appended to its postgresql.conf.
 start_server()
 {
-	local data=$work/data
+	local data=$work/$server
 
 	run_quietly initdb "$bindir/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 --no-sync || return
 	{
@@ -578,8 +579,8 @@ start_server()
 			"unix_socket_permissions = 0700" "fsync = off"
 		cat
 	} >>"$data/postgresql.conf"
-	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/server" -w start; then
-		cat "$work/log/server" >&2
+	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/$server" -w start; then
+		cat "$work/log/$server" >&2
 		return 1
 	fi
 }
