@@ -68,6 +68,18 @@ INSERT INTO event (what) SELECT 'local' FROM source;
 SELECT "check"('INSERT, COPY, and INSERT .. SELECT from a local table: of the server one is connected to',
 			   count(*) = 24 AND bool_and(scru64_node_ctr(id) >> 14 = :here)) FROM event;
 
+SELECT nodename AS worker_host, nodeport AS worker_port, node AS there
+FROM node JOIN pg_dist_node USING (nodeid) WHERE NOT here LIMIT 1 \gset
+\set coordinator_host :HOST
+\set coordinator_port :PORT
+\connect - - :worker_host :worker_port
+SET client_min_messages = warning;
+INSERT INTO event (what) VALUES ('worker');
+\connect - - :coordinator_host :coordinator_port
+SET client_min_messages = warning;
+SELECT "check"('also if that is a worker', count(*) = 1 AND bool_and(scru64_node_ctr(id) >> 14 = :there))
+FROM event WHERE what = 'worker';
+
 CREATE TABLE spread (n integer PRIMARY KEY);
 SELECT create_distributed_table('spread', 'n') \gset
 INSERT INTO spread SELECT generate_series(1, 200);
@@ -79,6 +91,15 @@ ALTER TABLE spread ADD COLUMN id scru64 DEFAULT scru64_generate();
 SELECT "check"('ADD COLUMN .. DEFAULT: of the workers',
 			   count(DISTINCT id) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 14) = 2
 			   AND bool_and(scru64_node_ctr(id) >> 14 <> :here)) FROM spread;
+
+DO $$
+BEGIN
+	UPDATE spread SET id = scru64_generate();
+EXCEPTION WHEN feature_not_supported THEN
+	PERFORM set_config('test.error', SQLERRM, false);
+END
+$$;
+SELECT "check"('UPDATE with scru64_generate() is refused', current_setting('test.error') ~ 'must not be VOLATILE');
 
 CREATE TABLE reference (n integer PRIMARY KEY);
 SELECT create_reference_table('reference') \gset
