@@ -55,13 +55,14 @@ SELECT :'part' = 'lease' AS lease \gset
 \if :lease
 SELECT pg_temp.is(format('no ID twice among %s that were received or are in rows', (SELECT count(*) FROM known)), NOT EXISTS (SELECT FROM twice));
 
--- The lease of each: in its window, and one server's
+-- The lease of each: in its window, up to the last ID if it was given back, and one server's
 CREATE TEMP TABLE of_lease AS
 SELECT k.id, k.port, l.lease_id
 FROM known AS k LEFT JOIN scru64_realm.ledger AS l
 ON scru64_node_ctr(k.id) <@ l.node_ctr_range
-   AND k.id::bigint >> 24 > scru64_realm.tick(l.granted_at) AND k.id::bigint >> 24 <= scru64_realm.tick(l.expires_at);
-SELECT pg_temp.is('each is in the window of a lease', count(*) = count(lease_id)) FROM of_lease;
+   AND k.id::bigint >> 24 > scru64_realm.tick(l.granted_at) AND k.id::bigint >> 24 <= scru64_realm.tick(l.expires_at)
+   AND (l.released_at IS NULL OR k.id <= l.last_id);
+SELECT pg_temp.is('each is in the window of one lease', count(*) = count(lease_id) AND count(*) = (SELECT count(*) FROM known)) FROM of_lease;
 SELECT pg_temp.is(format('each of %s leases was one server''s', count(*)), bool_and(servers = 1))
 FROM (SELECT count(DISTINCT port) AS servers FROM of_lease GROUP BY lease_id) AS l;
 \endif
