@@ -22,6 +22,7 @@ work=					# the folder of all temporary files, removed at the end
 tree=					# the copy of the checkout in it
 child=					# process group that run() waits for
 dropin=					# see apt_install
+server=data				# what start_server calls its data directory, and its log
 declare -a become_root=()		# prefix of commands that need root
 declare -a become_server=()		# prefix of commands that root must not run
 declare -a make_args=()
@@ -482,6 +483,28 @@ remove_dropin()
 }
 
 # ---------------------------------------------------------------------------
+# Documents
+# ---------------------------------------------------------------------------
+
+# What a document shows has to be what is tested: print, for each of its blocks of SQL,
+# whether it is in one of the files as it stands.  Arguments: its name, it, the files
+show_tested()
+{
+	perl -0777 -e '
+		my $name = shift;
+		my ($document, @tests) = map { open(my $file, "<", $_) or die "$_: $!"; <$file> } @ARGV;
+		my $n = 0;
+		while ($document =~ /^```sql\n(.*?)^```$/msg)
+		{
+			my $block = $1;
+			(my $first) = $block =~ /^(.*)$/m;
+			printf "%s: %s: %s\n", (grep { index($_, $block) >= 0 } @tests) ? "ok" : "not ok", $name, $first;
+			$n++;
+		}
+		print "not ok: $name shows nothing\n" if $n == 0;' "$@"
+}
+
+# ---------------------------------------------------------------------------
 # Build and install
 # ---------------------------------------------------------------------------
 
@@ -570,7 +593,7 @@ install_extension()
 # input is appended to its postgresql.conf.
 start_server()
 {
-	local data=$work/data
+	local data=$work/$server
 
 	run_quietly initdb "$bindir/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 --no-sync || return
 	{
@@ -578,8 +601,8 @@ start_server()
 			"unix_socket_permissions = 0700" "fsync = off"
 		cat
 	} >>"$data/postgresql.conf"
-	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/server" -w start; then
-		cat "$work/log/server" >&2
+	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/$server" -w start; then
+		cat "$work/log/$server" >&2
 		return 1
 	fi
 }
