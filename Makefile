@@ -14,6 +14,7 @@ OBJS = \
 	src/generate_errors.o \
 	src/generator.o \
 	src/lease.o \
+	src/leased_slot.o \
 	src/module.o \
 	src/node_slots.o \
 	src/node_spec.o \
@@ -64,7 +65,7 @@ src/lease_worker/scru64_lease.so: $(LEASE_OBJS)
 
 # Every module's symbols share one name space in a server: show others only
 # names that say scru64.
-src/base36.o src/ceiling_page.o src/clock.o src/generate_errors.o src/generator.o src/node_slots.o src/node_spec.o: \
+src/base36.o src/ceiling_page.o src/clock.o src/generate_errors.o src/generator.o src/leased_slot.o src/node_slots.o src/node_spec.o: \
 	CFLAGS += -fvisibility=hidden
 
 .PHONY: unit-check

@@ -5,14 +5,15 @@
  *
  * Upper storey.  A fixed array of slots in shared memory, one for each node in
  * use, the last IDs of the nodes that were in use before them, and a slot apart for
- * the node that the server has leased.  May call the lower storey; raises errors
+ * the node that the server has leased, see leased_slot.c.  May call the lower storey; raises errors
  * only where shared memory is obtained.
  *
  * What guards what:
  *
  *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
  *						by compare-and-swap; replaced under the lock.
- *	NodeSlot.key, life	atomic.  Read without a lock, written under it.
+ *	NodeSlot.key, life, limit
+ *						atomic.  Read without a lock, written under it.
  *	NodeSlots.reservation	see ceiling.c.
  *	other atomics		are hints and counts: no ID depends on them.
  *	all else			the lock.  It is taken to find, give or take a slot, and
@@ -50,48 +51,16 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "storage/lwlock.h"
-
-#include "lease.h"
 #include "monotonic.h"
-#include "node_slots.h"
+#include "node_slots_shared.h"
 
 /* The last number is the version of the layout: other versions share nothing. */
 #define NODE_SLOTS_NAME		"scru64 slots 1"
 
-/* Nodes whose last ID is kept when they have lost their slot. */
-#define RETIRED_NODES		1024
-
-/* Nodes that were leased since the start of the server, the last ones. */
-#define LEASED_NODES		64
-
 /* Seconds between two messages of a kind in the log about one node. */
 #define LOG_INTERVAL		60
 
-/* Nodes with the same remainder share their times of the last message. */
-#define LOG_TIMES			64
-
-typedef struct NodeSlots
-{
-	LWLock		lock;
-	int			tranche_id;
-	int			hand;			/* where the last slot was taken away */
-	int			next_retired;	/* where the search for a place begins */
-	uint32		starts;			/* serial number of the next start */
-	uint64		floor;			/* in ticks */
-	Reservation reservation;
-	pg_atomic_uint64 logged[NODE_LOG_KINDS * LOG_TIMES];	/* monotonic seconds, or 0 */
-	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
-	uint64		retired_ids[RETIRED_NODES];
-	NodeKey		was_leased[LEASED_NODES];
-	int			next_leased;
-	Lease		lease;
-	NodeSlot	leased;			/* the slot of the server's lease */
-	NodeSlot	slots[NODE_SLOTS];
-} NodeSlots;
-
-/* This backend's address of the shared memory; NULL until it is needed. */
-static NodeSlots *node_slots = NULL;
+NodeSlots  *node_slots = NULL;
 
 Size
 node_slots_size(void)
@@ -133,7 +102,7 @@ init_node_slots(void *memory)
 	lease_init(&slots->lease);
 }
 
-static void
+void
 ensure_node_slots(void)
 {
 	NodeSlots  *slots;
@@ -183,7 +152,7 @@ node_slots_log_is_due(NodeLogKind kind, NodeKey key)
  * A word could come back after as many starts as there are serial numbers, with
  * the floor where it was.  So it does not stay there.
  */
-static uint64
+uint64
 start_word(uint64 timestamp)
 {
 	uint32		serial = node_slots->starts++;
@@ -196,7 +165,7 @@ start_word(uint64 timestamp)
 	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
 }
 
-static void
+void
 report_slot(NodeSlot *slot, NodeKey key, NodeReport *report)
 {
 	report->node = node_of_key(key);
@@ -229,7 +198,7 @@ find_slot(NodeKey key)
  * still advance it up to the exchange, and that ID is in what the exchange
  * returns; after it, its compare-and-swap fails.
  */
-static uint64
+uint64
 take_slot(NodeSlot *slot)
 {
 	pg_atomic_write_u32(&slot->key, 0);
@@ -255,7 +224,7 @@ give_slot(NodeSlot *slot, NodeKey key, uint64 state)
  *
  * Of a start nothing was given out; that of a lease may be far above the ceiling.
  */
-static void
+void
 forget_state(uint64 state)
 {
 	if (node_state_is_id(state))
@@ -383,7 +352,7 @@ free_slot(void)
 }
 
 /* Start a node, or let it go on from state, in a slot.  Lock held exclusively. */
-static NodeSlot *
+NodeSlot *
 start_node(NodeSlot *slot, NodeKey key, uint64 state, uint64 now)
 {
 	pg_atomic_write_u64(&slot->clock, now);
@@ -395,24 +364,6 @@ start_node(NodeSlot *slot, NodeKey key, uint64 state, uint64 now)
 	pg_atomic_write_u64(&slot->used, 0);
 	give_slot(slot, key, state);
 	return slot;
-}
-
-/* Does a node share IDs with one that was leased?  Lock held. */
-static bool
-overlaps_leased(Scru64Node node, NodeReport *obstacle)
-{
-	for (int i = 0; i < LEASED_NODES; i++)
-	{
-		NodeKey		key = node_slots->was_leased[i];
-
-		if (key == 0 || (key != node_key(node) &&
-						 !nodes_overlap(node, node_of_key(key))))
-			continue;
-		obstacle->node = node_of_key(key);
-		obstacle->state = NODE_STATE_CHANGING;
-		return true;
-	}
-	return false;
 }
 
 /*
@@ -465,18 +416,6 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 	return slot;
 }
 
-/* Take the slot of the lease from its node, if it has one.  Lock held exclusively. */
-static void
-take_lease(void)
-{
-	NodeKey		key = pg_atomic_read_u32(&node_slots->leased.key);
-
-	if (key == 0)
-		return;
-	node_slots->lease.last_key = key;
-	node_slots->lease.last_state = take_slot(&node_slots->leased);
-}
-
 /* Have every node start again, above this tick and nothing else. */
 void
 node_slots_restart(uint64 floor)
@@ -490,171 +429,6 @@ node_slots_restart(uint64 floor)
 	take_lease();
 	node_slots->floor = floor;
 	LWLockRelease(&node_slots->lock);
-}
-
-/*
- * The lease
- *
- * Its slot is never reclaimed and never retired.  Its node starts after the
- * lease's grant, or above the ceiling, and not at the floor: nobody else has given
- * out anything of its window.
- */
-
-/* The slot of the server's lease, or NULL while there is none. */
-NodeSlot *
-node_slots_find_leased(NodeKey *key, uint64 *state)
-{
-	ensure_node_slots();
-	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	*key = pg_atomic_read_u32(&node_slots->leased.key);
-	*state = pg_atomic_read_u64(&node_slots->leased.state);
-	LWLockRelease(&node_slots->lock);
-	return *key != 0 ? &node_slots->leased : NULL;
-}
-
-/* Have sessions set a node that shares IDs with this one?  Lock held. */
-static bool
-is_set_by_hand(Scru64Node node)
-{
-	for (int i = 0; i < NODE_SLOTS + RETIRED_NODES; i++)
-	{
-		NodeKey		other = i < NODE_SLOTS ?
-			pg_atomic_read_u32(&node_slots->slots[i].key) :
-			node_slots->retired_keys[i - NODE_SLOTS];
-
-		if (other != 0 && (other == node_key(node) || nodes_overlap(node, node_of_key(other))))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Give the slot of the lease, which is taken, to a node: IDs after the tick
- * timestamp, up to the tick limit.  Lock held exclusively.
- *
- * Ordering: the limit is written before the state and the key, see give_slot().
- */
-static void
-give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
-{
-	NodeSlot   *slot = &node_slots->leased;
-
-	node_slots->was_leased[node_slots->next_leased] = node_key(node);
-	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
-	pg_atomic_write_u64(&slot->limit, limit);
-	pg_write_barrier();
-	(void) start_node(slot, node_key(node), start_word(timestamp), 0);
-}
-
-/*
- * Begin a lease: IDs after the tick timestamp, up to the tick limit.  False if the
- * node shares IDs with one that sessions have set.
- */
-bool
-node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
-{
-	bool		is_free;
-
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	is_free = !is_set_by_hand(node);
-	if (is_free)
-	{
-		if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
-			forget_state(take_slot(&node_slots->leased));
-		give_lease(node, timestamp, limit);
-	}
-	LWLockRelease(&node_slots->lock);
-	return is_free;
-}
-
-/*
- * Have the sessions go on with the node of another lease, whose IDs are all after
- * those of the one that is current.  *state is the last of that.
- *
- * The node has to be of use at once: its lease must begin no later than what the
- * sessions may give out now, and go on for longer than they may be ahead of the clock.
- *
- *	now			the clock, in ticks
- *	allowance	scru64.rollback_allowance, in ticks
- */
-HandOver
-node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now,
-					 uint64 allowance, uint64 *state)
-{
-	NodeSlot   *slot = &node_slots->leased;
-	HandOver	result = HAND_OVER_DONE;
-	uint64		last;
-
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	last = node_state_tick(pg_atomic_read_u64(&slot->state));
-	if (pg_atomic_read_u32(&slot->key) == 0)
-		result = HAND_OVER_ENDED;
-	else if (is_set_by_hand(node))
-		result = HAND_OVER_OVERLAPS;
-	else if (Max(last, now) + allowance >= limit)
-		result = HAND_OVER_TOO_SHORT;
-	else if (timestamp > Max(last, now + allowance))
-		result = HAND_OVER_AHEAD;
-	else
-	{
-		*state = take_slot(slot);
-		forget_state(*state);
-		give_lease(node, Max(timestamp, node_state_tick(*state)), limit);
-	}
-	LWLockRelease(&node_slots->lock);
-	return result;
-}
-
-/* Raise the limit of the lease, if it is of this node. */
-void
-node_slots_extend_lease(Scru64Node node, uint64 limit)
-{
-	NodeSlot   *slot = &node_slots->leased;
-
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u32(&slot->key) == node_key(node) &&
-		pg_atomic_read_u64(&slot->limit) < limit)
-		pg_atomic_write_u64(&slot->limit, limit);
-	LWLockRelease(&node_slots->lock);
-}
-
-/*
- * End the lease: from here on none of its IDs leaves.  Returns its last state and
- * its node, also if it was ended before; 0 if there was none.
- */
-uint64
-node_slots_end_lease(Scru64Node *node)
-{
-	Lease	   *lease = &node_slots->lease;
-	uint64		state;
-
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	take_lease();
-	state = lease->last_state;
-	*node = node_of_key(lease->last_key);
-	lease->last_state = 0;
-	/* a node by hand that was leased too long ago to be refused starts above it */
-	if (state != 0)
-		forget_state(state);
-	LWLockRelease(&node_slots->lock);
-	return state;
-}
-
-/* What there is to know of the leased node.  False if there is none. */
-bool
-node_slots_report_lease(NodeReport *report)
-{
-	NodeSlot   *slot;
-	NodeKey		key;
-
-	ensure_node_slots();
-	slot = &node_slots->leased;
-	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	key = pg_atomic_read_u32(&slot->key);
-	if (key != 0)
-		report_slot(slot, key, report);
-	LWLockRelease(&node_slots->lock);
-	return key != 0;
 }
 
 /* Copy what there is to know of every node with a slot; returns their number. */

@@ -1,0 +1,214 @@
+/*-------------------------------------------------------------------------
+ *
+ * leased_slot.c
+ *		The slot of the node that this server has leased.
+ *
+ * Upper storey.  A part of the shared memory of node_slots.c, where it says what
+ * guards what; as there, nothing raises, allocates or waits while the lock is held.
+ *
+ * The slot is never reclaimed and never retired.  Its node starts after the lease's
+ * grant, or above the ceiling, and not at the floor: nobody else has given out
+ * anything of its window.
+ *
+ * Invariants:
+ *
+ *	- No ID of a tick above the slot's limit is given out.
+ *
+ *	- A node that overlaps one that sessions have set is not given the slot, nor can
+ *	  sessions set one that overlaps a node that had it.
+ *
+ *	- A node that follows another in the slot starts at or above the tick of all that
+ *	  the other has given out, if sessions go on with it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "node_slots_shared.h"
+
+/* Does a node share IDs with one that was leased?  Lock held. */
+bool
+overlaps_leased(Scru64Node node, NodeReport *obstacle)
+{
+	for (int i = 0; i < LEASED_NODES; i++)
+	{
+		NodeKey		key = node_slots->was_leased[i];
+
+		if (key == 0 || (key != node_key(node) &&
+						 !nodes_overlap(node, node_of_key(key))))
+			continue;
+		obstacle->node = node_of_key(key);
+		obstacle->state = NODE_STATE_CHANGING;
+		return true;
+	}
+	return false;
+}
+
+/* Take the slot of the lease from its node, if it has one.  Lock held exclusively. */
+void
+take_lease(void)
+{
+	NodeKey		key = pg_atomic_read_u32(&node_slots->leased.key);
+
+	if (key == 0)
+		return;
+	node_slots->lease.last_key = key;
+	node_slots->lease.last_state = take_slot(&node_slots->leased);
+}
+
+/* The slot of the server's lease, or NULL while there is none. */
+NodeSlot *
+node_slots_find_leased(NodeKey *key, uint64 *state)
+{
+	ensure_node_slots();
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	*key = pg_atomic_read_u32(&node_slots->leased.key);
+	*state = pg_atomic_read_u64(&node_slots->leased.state);
+	LWLockRelease(&node_slots->lock);
+	return *key != 0 ? &node_slots->leased : NULL;
+}
+
+/* Have sessions set a node that shares IDs with this one?  Lock held. */
+static bool
+is_set_by_hand(Scru64Node node)
+{
+	for (int i = 0; i < NODE_SLOTS + RETIRED_NODES; i++)
+	{
+		NodeKey		other = i < NODE_SLOTS ?
+			pg_atomic_read_u32(&node_slots->slots[i].key) :
+			node_slots->retired_keys[i - NODE_SLOTS];
+
+		if (other != 0 && (other == node_key(node) || nodes_overlap(node, node_of_key(other))))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Give the slot of the lease, which is taken, to a node: IDs after the tick
+ * timestamp, up to the tick limit.  Lock held exclusively.
+ *
+ * Ordering: the limit is written before the state and the key, see give_slot().
+ */
+static void
+give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+{
+	NodeSlot   *slot = &node_slots->leased;
+
+	node_slots->was_leased[node_slots->next_leased] = node_key(node);
+	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
+	pg_atomic_write_u64(&slot->limit, limit);
+	pg_write_barrier();
+	(void) start_node(slot, node_key(node), start_word(timestamp), 0);
+}
+
+/*
+ * Begin a lease: IDs after the tick timestamp, up to the tick limit.  False if the
+ * node shares IDs with one that sessions have set.
+ */
+bool
+node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+{
+	bool		is_free;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	is_free = !is_set_by_hand(node);
+	if (is_free)
+	{
+		if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
+			forget_state(take_slot(&node_slots->leased));
+		give_lease(node, timestamp, limit);
+	}
+	LWLockRelease(&node_slots->lock);
+	return is_free;
+}
+
+/*
+ * Have the sessions go on with the node of another lease, whose IDs are all after
+ * those of the one that is current.  *state is the last of that.
+ *
+ * The node has to be of use at once: its lease must begin no later than what the
+ * sessions may give out now, and go on for longer than they may be ahead of the clock.
+ *
+ *	now			the clock, in ticks
+ *	allowance	scru64.rollback_allowance, in ticks
+ */
+HandOver
+node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now,
+					 uint64 allowance, uint64 *state)
+{
+	NodeSlot   *slot = &node_slots->leased;
+	HandOver	result = HAND_OVER_DONE;
+	uint64		last;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	last = node_state_tick(pg_atomic_read_u64(&slot->state));
+	if (pg_atomic_read_u32(&slot->key) == 0)
+		result = HAND_OVER_ENDED;
+	else if (is_set_by_hand(node))
+		result = HAND_OVER_OVERLAPS;
+	else if (Max(last, now) + allowance >= limit)
+		result = HAND_OVER_TOO_SHORT;
+	else if (timestamp > Max(last, now + allowance))
+		result = HAND_OVER_AHEAD;
+	else
+	{
+		*state = take_slot(slot);
+		forget_state(*state);
+		give_lease(node, Max(timestamp, node_state_tick(*state)), limit);
+	}
+	LWLockRelease(&node_slots->lock);
+	return result;
+}
+
+/* Raise the limit of the lease, if it is of this node. */
+void
+node_slots_extend_lease(Scru64Node node, uint64 limit)
+{
+	NodeSlot   *slot = &node_slots->leased;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u32(&slot->key) == node_key(node) &&
+		pg_atomic_read_u64(&slot->limit) < limit)
+		pg_atomic_write_u64(&slot->limit, limit);
+	LWLockRelease(&node_slots->lock);
+}
+
+/*
+ * End the lease: from here on none of its IDs leaves.  Returns its last state and
+ * its node, also if it was ended before; 0 if there was none.
+ */
+uint64
+node_slots_end_lease(Scru64Node *node)
+{
+	Lease	   *lease = &node_slots->lease;
+	uint64		state;
+
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	take_lease();
+	state = lease->last_state;
+	*node = node_of_key(lease->last_key);
+	lease->last_state = 0;
+	/* a node by hand that was leased too long ago to be refused starts above it */
+	if (state != 0)
+		forget_state(state);
+	LWLockRelease(&node_slots->lock);
+	return state;
+}
+
+/* What there is to know of the leased node.  False if there is none. */
+bool
+node_slots_report_lease(NodeReport *report)
+{
+	NodeSlot   *slot;
+	NodeKey		key;
+
+	ensure_node_slots();
+	slot = &node_slots->leased;
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	key = pg_atomic_read_u32(&slot->key);
+	if (key != 0)
+		report_slot(slot, key, report);
+	LWLockRelease(&node_slots->lock);
+	return key != 0;
+}
