@@ -13,7 +13,7 @@ use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
@@ -69,7 +69,8 @@ SKIP:
 	foreach my $age (50, 200, 1100, 2000)
 	{
 		my $renewals = $asked->();
-		my $gdb = `$debug -ex 'set var worker->got_lease_at = monotonic_ms() - ${age}000' -ex 'set var worker->next_attempt = 0' 2>&1`;
+		my $then = int(clock_gettime(CLOCK_MONOTONIC) * 1000) - $age * 1000;
+		my $gdb = `$debug -ex 'set var worker->got_lease_at = $then' -ex 'set var worker->next_attempt = 0' 2>&1`;
 
 		$server->reload;
 		wait_until(5, sub { $asked->() > $renewals && lease_sql($server, "next_attempt_at > now() + '10 s'") eq 't' })
