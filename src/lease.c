@@ -282,7 +282,9 @@ scru64_lease_main(Datum arg)
 	void		(*worker_main) (Datum) = (void (*) (Datum))
 		load_external_function("$libdir/scru64_lease", "lease_worker_main", true, NULL);
 
-	worker_main(arg);
+	(void) arg;
+	/* it has been installed anew since this library was loaded, perhaps */
+	worker_main(CStringGetDatum(SCRU64_VERSION));
 }
 
 /*

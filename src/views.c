@@ -120,7 +120,8 @@ scru64_lease(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	LeaseInfo	info = lease_info();
 	bool		held = info.node.node_id_size != 0;
-	const char *state = held ? (info.failures > 0 ? "held, not renewed" : "held") :
+	bool		over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
+	const char *state = held && !over ? (info.failures > 0 ? "held, not renewed" : "held") :
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
 	Datum		values[NUM_LEASE_COLUMNS] = {
 		CStringGetTextDatum(state),

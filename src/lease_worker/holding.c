@@ -32,7 +32,7 @@ hear_clock(Worker *worker, TimestampTz realm_clock)
 	worker->heard_at = monotonic_ms();
 }
 
-/* The realm's clock now, as far as is known. */
+/* The realm's clock now, as far as is known; in the year 2000 if it is not. */
 TimestampTz
 realm_now(Worker *worker)
 {
@@ -214,7 +214,7 @@ renew_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 					longest_window(), look.last_id, &worker->held, &clock))
 	{
 		/* the realm has ended it, so that somebody else may have the node */
-		if (answer->over)
+		if (answer->over || (answer->refused && realm_now(worker) >= worker->held.expires_at))
 		{
 			(void) scru64_lease_end();
 			forget_lease(worker);

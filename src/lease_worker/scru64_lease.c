@@ -434,7 +434,13 @@ lease_worker_main(Datum arg)
 	Worker	   *worker = MemoryContextAllocZero(TopMemoryContext, sizeof(Worker));
 	MemoryContext loop_context;
 
-	(void) arg;
+	if (strcmp(DatumGetCString(arg), SCRU64_VERSION) != 0)
+		ereport(FATAL,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the lease worker and the library of scru64 are of different versions"),
+				 errdetail("The worker is of version %s, and this server has loaded version %s of the library.",
+						   SCRU64_VERSION, DatumGetCString(arg)),
+				 errhint("Restart the server.")));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* nothing here is a query that could be cancelled */
 	pqsignal(SIGINT, PG_SIG_IGN);
