@@ -76,10 +76,10 @@ is(size_of($hot), $busy, 'hot: it has grown');
 is(size_of($cold), $quiet, 'cold: it has not');
 is(lease_sql($hot, "size_changed_at BETWEEN now() - '1 min'::interval AND now(), size_reason"),
 	't|sessions had to wait for the clock', 'the view says when and why');
-ok_streams('a hot server and a cold one');
-like(slurp_file($hot->logfile), qr{LOG:  the node of this server is \d+/$busy now, and was \d+/$quiet: sessions had to wait for the clock\n}, 'a line in the log');
 is( $realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE node_id_size = $busy) FROM scru64_realm.leases WHERE holder = 'hot'"),
 	'1|1', 'the realm has the old one back');
+ok_streams('a hot server and a cold one');
+like(slurp_file($hot->logfile), qr{LOG:  the node of this server is \d+/$busy now, and was \d+/$quiet: sessions had to wait for the clock\n}, 'a line in the log');
 
 #
 # Quiet again, while two others want to grow and there is room for one
