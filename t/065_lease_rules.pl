@@ -55,7 +55,7 @@ SKIP:
 	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
 	my $server = server('grows', fleet_lines($realm, lease_ttl => '20min') . $preload);
 	my $asked = sub {
-		return map { /\$\d = '(\d+):(\d+):(\d+)'/ ? $1 * 3600 + $2 * 60 + $3 : () } logged($realm, 'DETAIL: .*parameters: ');
+		return map { /\$\d = '(\d+):(\d+):(\d+)'/ ? $1 * 3600 + $2 * 60 + $3 : () } logged($realm, 'DETAIL: .*[Pp]arameters: ');
 	};
 	my @fractions;
 	my $wrong = 0;
