@@ -26,7 +26,7 @@ $$;
 -- A server leases its node when it is asked for an ID.
 SELECT count(*) FROM run_command_on_all_nodes('SELECT scru64_generate()') \gset
 CREATE TABLE node AS
-SELECT nodeid, scru64_node_ctr(result::scru64) >> 14 AS node, groupid = 0 AS here
+SELECT nodeid, scru64_node_ctr(result::scru64) >> 12 AS node, groupid = 0 AS here
 FROM run_command_on_all_nodes('SELECT scru64_generate()') JOIN pg_dist_node USING (nodeid);
 SELECT "check"('three servers have three nodes', count(*) = 3 AND count(DISTINCT node) = 3) FROM node;
 SELECT node AS here FROM node WHERE here \gset
@@ -66,7 +66,7 @@ INSERT INTO event (what) VALUES ('values'), ('values');
 \copy event (what) FROM PROGRAM 'printf "copy\ncopy\n"'
 INSERT INTO event (what) SELECT 'local' FROM source;
 SELECT "check"('INSERT, COPY, and INSERT .. SELECT from a local table: of the server one is connected to',
-			   count(*) = 24 AND bool_and(scru64_node_ctr(id) >> 14 = :here)) FROM event;
+			   count(*) = 24 AND bool_and(scru64_node_ctr(id) >> 12 = :here)) FROM event;
 
 SELECT nodename AS worker_host, nodeport AS worker_port, node AS there
 FROM node JOIN pg_dist_node USING (nodeid) WHERE NOT here LIMIT 1 \gset
@@ -77,7 +77,7 @@ SET client_min_messages = warning;
 INSERT INTO event (what) VALUES ('worker');
 \connect - - :coordinator_host :coordinator_port
 SET client_min_messages = warning;
-SELECT "check"('also if that is a worker', count(*) = 1 AND bool_and(scru64_node_ctr(id) >> 14 = :there))
+SELECT "check"('also if that is a worker', count(*) = 1 AND bool_and(scru64_node_ctr(id) >> 12 = :there))
 FROM event WHERE what = 'worker';
 
 CREATE TABLE spread (n integer PRIMARY KEY);
@@ -85,12 +85,12 @@ SELECT create_distributed_table('spread', 'n') \gset
 INSERT INTO spread SELECT generate_series(1, 200);
 INSERT INTO event (what) SELECT 'distributed' FROM spread;
 SELECT "check"('INSERT .. SELECT from a distributed table: of the workers',
-			   count(*) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 14) = 2
-			   AND bool_and(scru64_node_ctr(id) >> 14 <> :here)) FROM event WHERE what = 'distributed';
+			   count(*) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 12) = 2
+			   AND bool_and(scru64_node_ctr(id) >> 12 <> :here)) FROM event WHERE what = 'distributed';
 ALTER TABLE spread ADD COLUMN id scru64 DEFAULT scru64_generate();
 SELECT "check"('ADD COLUMN .. DEFAULT: of the workers',
-			   count(DISTINCT id) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 14) = 2
-			   AND bool_and(scru64_node_ctr(id) >> 14 <> :here)) FROM spread;
+			   count(DISTINCT id) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 12) = 2
+			   AND bool_and(scru64_node_ctr(id) >> 12 <> :here)) FROM spread;
 
 DO $$
 BEGIN
