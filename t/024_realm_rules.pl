@@ -137,7 +137,7 @@ $primary->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replica
   or die 'the standby still follows';
 
 # This the standby does not know: a renewal, and a lease.
-my $promised = $primary->safe_psql('postgres', "SELECT expires_at FROM scru64_realm.renew('$grows', '61 minutes')");
+$promised = $primary->safe_psql('postgres', "SELECT expires_at FROM scru64_realm.renew('$grows', '61 minutes')");
 my $lost = $primary->safe_psql('postgres',
 	q(SELECT scru64_node_ctr(split_part(node_spec, '/', 1)::scru64) >> 16 FROM scru64_realm.lease(8, 'lost', '1 hour')));
 $primary->stop('immediate');

@@ -120,11 +120,12 @@ SKIP:
 	sleep(0.3);
 	$server_b->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT scru64_generate()%'");
 	my ($out, $err) = try_statement($session, 'SELECT 1');
-	like($err, qr/ERROR:  (57014|55000): /, 'it goes on, and has no node any more');
 	my @late = grep { /^[0-9a-z]{12}$/ } split(/\n/, $out);
-	is("@late", '', 'nor the ID');
 	note_ids($server_b, @late);
 	$session->quit;
+	skip 'the debugger could not stop it there', 1 if read_file("$dir/gdb.log") !~ /^Breakpoint 1, /m;
+	like($err, qr/ERROR:  (57014|55000): /, 'it goes on, and has no node any more');
+	is("@late", '', 'nor the ID');
 }
 ok_ids($realm, 'stopped and continued', 10000);
 done_testing();
