@@ -21,7 +21,7 @@ use Time::HiRes qw(sleep time);
 
 my $quiet = $ENV{SCRU64_LOAD_SIZE} || 12;
 my $busy = $quiet - 2;
-my $seconds = $ENV{SCRU64_LOAD_SECONDS} || 10;
+my $seconds = $ENV{SCRU64_LOAD_SECONDS} || 12;
 
 # 2.34 times what the quiet size can give
 my $rate = 2.34 * 2**(24 - $quiet) / 0.256;

@@ -36,8 +36,8 @@ sub server
 # An allowance as long as the ttl, and none at all
 #
 my @servers = (server('long', '10s', lease_ttl => '10s'), server('none', '0', lease_ttl => '10s'));
-begin_streams($_, $rate, 11, 1) foreach (@servers);
-ok(wait_until(11, sub { size_of($_) == 10 }), $_->name . ': it grows') foreach (reverse @servers);
+begin_streams($_, $rate, 16, 1) foreach (@servers);
+ok(wait_until(16, sub { size_of($_) == 10 }), $_->name . ': it grows') foreach (reverse @servers);
 ok_streams('an allowance as long as the ttl, and none');
 $_->stop foreach (@servers);
 
@@ -47,8 +47,8 @@ $_->stop foreach (@servers);
 my $hand = server('hand', '1s', lease_within => '3/8', lease_ttl => '60s');
 my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
 $hand->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
-begin_streams($hand, $rate, 8, 1);
-like(wait_until(8, sub { lease_sql($hand, 'size_reason') }), qr{^no node of size 10 instead of 12: node $by_hand overlaps one that is set on this server by hand},
+begin_streams($hand, $rate, 10, 1);
+like(wait_until(10, sub { lease_sql($hand, 'size_reason') }), qr{^no node of size 10 instead of 12: node $by_hand overlaps one that is set on this server by hand},
 	'a larger node that is set here by hand is not used');
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'hand' AND node = '$by_hand' AND expires_at > scru64_realm.clock() + '50 s'"),
 	1, 'and stays leased');
@@ -62,7 +62,7 @@ my %example = (lease_node_id_size => 8, lease_node_id_size_min => 4, lease_ttl =
 my ($hot, @cold) = map { server($_, '1s', %example) } qw(hot cold_1 cold_2);
 my $busy = open_session($hot);
 start_statement($busy, 'SELECT count(scru64_generate()) FROM (SELECT generate_series(1, 1000000000) OFFSET 0) AS s');
-ok(wait_until(15, sub { size_of($hot) == 4 }), 'hot and cold nodes: hot');
+ok(wait_until(30, sub { size_of($hot) == 4 }), 'hot and cold nodes: hot');
 is(join(' ', map { try_generate($_); size_of($_) } @cold), '8 8', 'and cold');
 $hot->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT count(scru64_generate%'");
 try_statement($busy, 'SELECT 1');
@@ -79,8 +79,8 @@ SKIP:
 	my $server = server('behind', '2s', lease_ttl => '1h');
 	my $node = lease_of($server);
 	set_clock($realm, '+60');
-	begin_streams($server, $rate, 7, 1);
-	like(wait_until(7, sub { lease_sql($server, 'size_reason') }), qr/begins ahead of this server's clock/, 'a lease that begins ahead of the clock is not used');
+	begin_streams($server, $rate, 10, 1);
+	like(wait_until(10, sub { lease_sql($server, 'size_reason') }), qr/begins ahead of this server's clock/, 'a lease that begins ahead of the clock is not used');
 	is(lease_of($server), $node, 'the node of now goes on');
 	ok_streams('a realm whose clock is ahead');
 
