@@ -14,6 +14,7 @@ OBJS = \
 	src/generate_errors.o \
 	src/generator.o \
 	src/lease.o \
+	src/lease_publish.o \
 	src/leased_slot.o \
 	src/module.o \
 	src/node_slots.o \

@@ -20,21 +20,12 @@ use Time::HiRes qw(sleep time);
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 my $changes = $ENV{SCRU64_CLOCK_CHANGES} || 50;
-my $seed = $ENV{SCRU64_SEED} || time() % 1_000_000_007;
-srand($seed);
-diag("SCRU64_SEED=" . int($seed)) if !$ENV{SCRU64_SEED};
+my $seed = seed_random();
 
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm', clock => '+0');
 # few nodes, so that they are given again as soon as they may be
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
-
-sub random_clock
-{
-	my @most = (1, 3, 8, 15, 60, 3600, 86400);
-
-	return sprintf('%+.1f', (2 * rand() - 1) * $most[ rand(@most) ]);
-}
 
 my @servers;
 my $restarts = 0;
@@ -92,5 +83,5 @@ note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys
 is(join(' ', grep { !/^(55000|58000|57P01|57P03)$/ } keys %{$errors}), '', 'no other error');
 my $most = $realm->safe_psql('realm', 'SELECT max(n) FROM (SELECT count(*) AS n FROM scru64_realm.ledger GROUP BY holder) h');
 cmp_ok($most, '<=', 3 + $restarts + (time() - $began) / 10, "no server has had more than $most leases");
-ok_ids($realm, "$changes changes of clocks, seed " . int($seed), 1000);
+ok_ids($realm, "$changes changes of clocks, seed " . $seed, 1000);
 done_testing();

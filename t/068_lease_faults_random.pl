@@ -21,21 +21,12 @@ use Time::HiRes qw(sleep time);
 plan skip_all => 'takes its time: set SCRU64_LEASE_FAULTS to some seconds' if !$ENV{SCRU64_LEASE_FAULTS};
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
-my $seed = $ENV{SCRU64_SEED} || time() % 1_000_000_007;
-srand($seed);
-diag("SCRU64_SEED=" . int($seed)) if !$ENV{SCRU64_SEED};
+my $seed = seed_random();
 
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm', clock => '+0');
 # few nodes, so that they are given again as soon as they may be
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
-
-sub random_clock
-{
-	my @most = (1, 3, 8, 15, 60, 3600, 86400);
-
-	return sprintf('%+.1f', (2 * rand() - 1) * $most[ rand(@most) ]);
-}
 
 my @servers;
 foreach my $n (1 .. 3)
@@ -123,5 +114,5 @@ my @leases = map { wait_for_lease($_, 40) } @servers;
 my $errors = errors_of(end_loads());
 note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys %{$errors}));
 is(scalar(grep { $_ ne '' } @leases), 3, "when all is well again, all have a lease: @leases");
-ok_ids($realm, 'seed ' . int($seed), 1000);
+ok_ids($realm, 'seed ' . $seed, 1000);
 done_testing();

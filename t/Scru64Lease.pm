@@ -34,6 +34,8 @@ our @EXPORT = qw(
   ok_ids
   ok_streams
   postmaster_pid
+  random_clock
+  seed_random
   signal_server
   size_of
   try_generate
@@ -42,6 +44,28 @@ our @EXPORT = qw(
 );
 
 our $password = 'not-for-you-4711';
+
+#
+# Chance
+#
+
+# SCRU64_SEED has all happen again, as far as chance is concerned.
+sub seed_random
+{
+	my $seed = int($ENV{SCRU64_SEED} || time() % 1_000_000_007);
+
+	srand($seed);
+	diag("SCRU64_SEED=$seed") if !$ENV{SCRU64_SEED};
+	return $seed;
+}
+
+# A clock that is off by up to a second, a day, or anything between.
+sub random_clock
+{
+	my @most = (1, 3, 8, 15, 60, 3600, 86400);
+
+	return sprintf('%+.1f', (2 * rand() - 1) * $most[ rand(@most) ]);
+}
 
 #
 # The realm

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * holding.c
- *		The lease that the worker holds: get, renew, change and release it.
+ *		The lease that the worker holds: get, resume, renew, change and release it.
  *
  * Part of the lease worker.  Each keeps together what the realm has granted, what
  * the sessions may use, and what is kept for the next worker.  The order in which
@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "common/hashfn.h"
 #include "postmaster/interrupt.h"
 #include "utils/memutils.h"
@@ -137,7 +138,7 @@ keep_held(Worker *worker)
 }
 
 /* Begin with a lease that the sessions have. */
-void
+static void
 begin_lease(Worker *worker, const HeldLease *lease)
 {
 	LeaseLook	look = {0};
@@ -148,6 +149,56 @@ begin_lease(Worker *worker, const HeldLease *lease)
 	node_size_begin(&worker->size, (int) lease->node.node_id_size, monotonic_ms(),
 					look.saturated, look.used);
 	publish(worker);
+}
+
+/*
+ * May the sessions go on with the lease of this postmaster that was kept?  Then they
+ * do.  The ceiling is locked, so that scru64_set_ceiling() comes before, and has
+ * removed what was kept, or after, and ends the lease.
+ */
+static bool
+can_resume(HeldLease *held, uint64 ceiling)
+{
+	LeaseLook	look;
+
+	if (!recall_lease(held) || held->lease_id[0] == '\0' ||
+		held->address != address_hash(scru64_realm))
+		return false;
+	if (scru64_lease_look(&look) &&
+		look.node.node_id == held->node.node_id &&
+		look.node.node_id_size == held->node.node_id_size)
+		return true;
+	/* of a worker that was changing it */
+	(void) scru64_lease_end();
+	return held->start < ceiling && ceiling <= held->limit &&
+		scru64_lease_begin(held->node, ceiling, held->limit);
+}
+
+/* The lease of this postmaster, if there is one that may go on. */
+void
+resume_lease(Worker *worker)
+{
+	HeldLease	held;
+	bool		resumed;
+
+	StartTransactionCommand();
+	resumed = can_resume(&held, scru64_lease_hold_ceiling());
+	if (resumed)
+		begin_lease(worker, &held);
+	else
+	{
+		/* of a worker that has left nothing: nobody could renew or release it */
+		(void) scru64_lease_end();
+		keep_lease(&worker->held);
+	}
+	scru64_lease_let_ceiling_go();
+	CommitTransactionCommand();
+	if (!resumed)
+		return;
+	worker->got_lease_at = monotonic_ms();
+	ereport(LOG,
+			(errmsg("the lease of node %u/%u goes on",
+					held.node.node_id, held.node.node_id_size)));
 }
 
 /*

@@ -62,7 +62,7 @@ extern void log_size(Worker *worker, const HeldLease *old);
 extern TimestampTz realm_now(Worker *worker);
 extern bool check_realm(Worker *worker, PGconn *conn, int64 deadline,
 						RealmAnswer *answer, bool *moved);
-extern void begin_lease(Worker *worker, const HeldLease *lease);
+extern void resume_lease(Worker *worker);
 extern bool take_lease(Worker *worker, PGconn *conn, int64 deadline,
 					   RealmAnswer *answer);
 extern bool renew_lease(Worker *worker, PGconn *conn, int64 deadline,

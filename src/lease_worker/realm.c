@@ -5,9 +5,9 @@
  *
  * Part of the lease worker.  Never blocks for longer than it is told, but for the
  * names of hosts, which libpq has resolved: it waits for the socket and the latch
- * together, and leaves at once when the worker is to stop
- * or to read its settings, unless it is stopping already.  Never cancels a query:
- * the caller closes the connection.  May call nothing of ours.
+ * together, and leaves at once when the worker is to stop or to read its settings,
+ * unless it is stopping already.  Never cancels a query: the caller closes the
+ * connection.  May call nothing of ours.
  *
  *-------------------------------------------------------------------------
  */

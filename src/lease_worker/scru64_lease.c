@@ -34,7 +34,6 @@
 #include "fmgr.h"
 #include "../pg_compat.h"
 
-#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -246,55 +245,6 @@ attempt(Worker *worker)
 		worker->next_attempt = Max(monotonic_ms(), worker->next_lease);
 	tell_next_attempt(worker);
 	set_busy(worker, false);
-}
-
-/*
- * May the sessions go on with the lease of this postmaster that was kept?  Then they
- * do.  The ceiling is locked, so that scru64_set_ceiling() comes before, and has
- * removed what was kept, or after, and ends the lease.
- */
-static bool
-can_resume(HeldLease *held, uint64 ceiling)
-{
-	LeaseLook	look;
-
-	if (!recall_lease(held) || held->lease_id[0] == '\0' ||
-		held->address != address_hash(scru64_realm))
-		return false;
-	if (scru64_lease_look(&look) &&
-		look.node.node_id == held->node.node_id &&
-		look.node.node_id_size == held->node.node_id_size)
-		return true;
-	/* of a worker that was changing it */
-	(void) scru64_lease_end();
-	return held->start < ceiling && ceiling <= held->limit &&
-		scru64_lease_begin(held->node, ceiling, held->limit);
-}
-
-static void
-resume_lease(Worker *worker)
-{
-	HeldLease	held;
-	bool		resumed;
-
-	StartTransactionCommand();
-	resumed = can_resume(&held, scru64_lease_hold_ceiling());
-	if (resumed)
-		begin_lease(worker, &held);
-	else
-	{
-		/* of a worker that has left nothing: nobody could renew or release it */
-		(void) scru64_lease_end();
-		keep_lease(&worker->held);
-	}
-	scru64_lease_let_ceiling_go();
-	CommitTransactionCommand();
-	if (!resumed)
-		return;
-	worker->got_lease_at = monotonic_ms();
-	ereport(LOG,
-			(errmsg("the lease of node %u/%u goes on",
-					held.node.node_id, held.node.node_id_size)));
 }
 
 /* What the realm is told that this server is called, from the next lease on. */
