@@ -49,7 +49,7 @@ sub standby_of
 sub server_of
 {
 	my ($page, $name) = @_;
-	my $servers = $page->{servers};
+	my $servers = $page->{servers} //= {};
 
 	$servers->{$name} //= $name eq 'standby' ? standby_of($servers->{main}) : fresh_server("$page->{id}_$name");
 	$servers->{main}->wait_for_catchup($servers->{standby}->name) if $name eq 'standby';
@@ -157,6 +157,8 @@ sub run_page
 			{
 				$example->{sql} = with_addresses($page, $example->{sql});
 				$example->{then} = $then->($example->{sql}) if $then;
+				# people are slower than a reload is
+				$example->{then} .= 'SELECT pg_sleep(0.3);' if $example->{sql} =~ /pg_reload_conf/;
 				push @{ $page->{pending} }, $example;
 			}
 		}
