@@ -46,11 +46,17 @@ sub new_session
 {
 	my ($sql, %params) = @_;
 	my $user = $params{user};
+	my $file = $node->basedir . '/statements.sql';
+
+	# not by standard input, which nobody reads where there is no connection
+	open(my $statements, '>', $file) or die "could not write $file: $!";
+	print $statements "$sql\n";
+	close $statements;
 	my ($ret, $out, $err) = $node->psql(
-		$params{dbname} || 'postgres', $sql,
+		$params{dbname} || 'postgres', '',
 		on_error_stop => 0,
 		extra_params =>
-		  [ '-v', 'VERBOSITY=verbose', defined $user ? ('-U', $user) : () ]);
+		  [ '-v', 'VERBOSITY=verbose', '-f', $file, defined $user ? ('-U', $user) : () ]);
 
 	return ($out, $err);
 }
