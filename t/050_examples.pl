@@ -1,5 +1,5 @@
-# The examples of the pages print what the pages say, and the reference has one for
-# every object of the extension.
+# The examples of every page run, pasted in order, and print what the page says; and the
+# reference has one for every object of the extension.
 
 use strict;
 use warnings;
@@ -16,38 +16,166 @@ use Test::More;
 my $top = "$FindBin::RealBin/..";
 my $reference = "$top/doc/scru64.md";
 
-my $node = new_node('main');
-$node->start;
-
-# A database in which a page's examples are run.  What they print must not depend
-# on how the server was set up.
-sub database_for
+# A server as PostgreSQL comes, but for what examples print, which must not depend on
+# how the machine is set up.
+sub fresh_server
 {
-	my ($page) = @_;
-	my $name = 'page_' . lc($page =~ s/\W+/_/gr);
+	my ($name) = @_;
+	my $node = new_node($name, allows_streaming => 1, extra => [ '--locale=C', '--encoding=UTF8' ]);
 
-	$node->safe_psql(
-		'postgres', qq(
-CREATE DATABASE $name TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C';
-ALTER DATABASE $name SET TimeZone = 'UTC';
-ALTER DATABASE $name SET DateStyle = 'ISO, YMD';
-ALTER DATABASE $name SET IntervalStyle = 'postgres';
-ALTER DATABASE $name SET bytea_output = 'hex';
-ALTER DATABASE $name SET max_parallel_workers_per_gather = 0;
+	$node->append_conf(
+		'postgresql.conf', qq(
+TimeZone = 'UTC'
+DateStyle = 'ISO, YMD'
+IntervalStyle = 'postgres'
+max_parallel_workers_per_gather = 0
 ));
-	return $name;
+	$node->start;
+	return $node;
 }
 
-# Does an example print what it should?
+sub standby_of
+{
+	my ($primary) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($primary->name . '_standby');
+
+	$primary->backup('for_standby');
+	$standby->init_from_backup($primary, 'for_standby', has_streaming => 1);
+	$standby->start;
+	return $standby;
+}
+
+# The server of that name of a page; it is made when it is first needed.
+sub server_of
+{
+	my ($page, $name) = @_;
+	my $servers = $page->{servers} //= {};
+
+	$servers->{$name} //= $name eq 'standby' ? standby_of($servers->{main}) : fresh_server("$page->{id}_$name");
+	$servers->{main}->wait_for_catchup($servers->{standby}->name) if $name eq 'standby';
+	return $servers->{$name};
+}
+
+# What a page calls a host, or a list of hosts: the first that it has as a server, or the
+# page's own.
+sub host_and_port
+{
+	my ($page, $hosts, $format) = @_;
+	my ($name) = grep { $page->{named}{$_} } split /,/, $hosts;
+	my $node = server_of($page, $name // 'main');
+
+	return sprintf($format, $node->host, $node->port);
+}
+
+sub with_addresses
+{
+	my ($page, $text) = @_;
+
+	$text =~ s/\bhost=([a-z][\w,]*|\/var\/run\/postgresql)( port=\d+)?/host_and_port($page, $1, 'host=%s port=%s')/ge;
+	$text =~ s/\bhost '(\w+)'/host_and_port($page, $1, "host '%s', port '%s'")/ge;
+	return $text;
+}
+
 sub check
 {
 	my ($page, $example, $result) = @_;
-	my ($expected, $got) = same_shape($example->{expected}, $result);
+	my $sql = $example->{sql} =~ s/\s+/ /gr;
+	my $name = "$page->{name}:$example->{line}: " . substr($sql, 0, 60);
 
-	chomp(my $sql = $example->{sql});
-	$sql =~ s/\s+/ /g;
-	is($got, $expected, "$page:$example->{line}: " . substr($sql, 0, 60))
-	  or diag("what it printed:\n", $result =~ s/^/--> /gmr);
+	if (defined $example->{expected})
+	{
+		my ($expected, $got) = same_shape($example->{expected}, $result->{all});
+
+		is($got, $expected, $name) or diag("what it printed:\n", $result->{all} =~ s/^/--> /gmr);
+	}
+	else
+	{
+		unlike($result->{messages}, qr/^(ERROR|FATAL|PANIC):|^invalid command|^\\\w+: error|: error: /m, $name);
+	}
+	return;
+}
+
+# What stands for the reader's own program
+sub make_app
+{
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+
+	open(my $app, '>', "$dir/app") or die "could not write $dir/app: $!";
+	print $app "#!/bin/sh\n: \"\${SCRU64_NODE_SPEC:?}\"\n";
+	close $app;
+	chmod(0755, "$dir/app");
+	return $dir;
+}
+
+sub run_shell
+{
+	my ($page, $block) = @_;
+	my $node = server_of($page, $page->{at});
+
+	local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);
+	local $ENV{PATH} = $node->config_data('--bindir') . ":$ENV{PATH}";
+	is( system('bash', '-e', '-c', 'cd "$1" && eval "$2"', '-', make_app(), with_addresses($page, $block->{text})),
+		0, "$page->{name}:$block->{line}: a block for a shell");
+	return;
+}
+
+# Run the examples of a page that are to be run in one session.
+sub run_session
+{
+	my ($page) = @_;
+	my @examples = splice @{ $page->{pending} };
+
+	return if !@examples;
+	my @results = results_of(server_of($page, $page->{at}), 'postgres', @examples);
+	check($page, $examples[$_], $results[$_]) for 0 .. $#examples;
+	return;
+}
+
+# Run all examples of a page.  What to run after one, "then" says.
+sub run_page
+{
+	my ($file, $page, $then) = @_;
+	my @blocks = grep { $_->{mark} !~ /^recipe/ } blocks_of($file);
+
+	$page->{name} = $file =~ s/^\Q$top\E\///r;
+	$page->{id} //= lc($page->{name} =~ s/\W+/_/gr);
+	$page->{at} = 'main';
+	$page->{named}{$_} = 1 foreach (map { $_->{mark} =~ /^at (\w+)/ } @blocks);
+	foreach my $block (@blocks)
+	{
+		if ($block->{language} eq 'sql')
+		{
+			my ($at) = $block->{mark} =~ /^at (\w+)/;
+
+			if (($at //= 'main') ne $page->{at})
+			{
+				run_session($page);
+				$page->{at} = $at;
+			}
+			server_of($page, $at);
+			foreach my $example (examples_of($block))
+			{
+				$example->{sql} = with_addresses($page, $example->{sql});
+				$example->{then} = $then->($example->{sql}) if $then;
+				# people are slower than a reload is
+				$example->{then} .= 'SELECT pg_sleep(0.3);' if $example->{sql} =~ /pg_reload_conf/;
+				push @{ $page->{pending} }, $example;
+			}
+		}
+		elsif ($block->{language} eq 'restart' || $block->{mark} eq 'run')
+		{
+			run_session($page);
+			if ($block->{mark} eq 'run')
+			{
+				run_shell($page, $block);
+			}
+			else
+			{
+				server_of($page, $page->{at})->restart;
+			}
+		}
+	}
+	run_session($page);
 	return;
 }
 
@@ -58,11 +186,10 @@ foreach my $file ("$top/README.md", sort glob "$top/doc/*.md")
 {
 	next if $file eq $reference;
 
-	my $page = $file =~ s/^\Q$top\E\///r;
-	my @examples = examples_of($file) or next;
-	my @results = results_of($node, database_for($page), @examples);
-
-	check($page, $examples[$_], $results[$_]) for 0 .. $#examples;
+	my %page;
+	run_page($file, \%page);
+	# a server that leases its node ends before the one with its realm
+	$_->stop('fast') foreach (map { $page{servers}{$_} } sort { ($a eq 'main') <=> ($b eq 'main') } keys %{ $page{servers} });
 }
 
 #
@@ -72,7 +199,8 @@ foreach my $file ("$top/README.md", sort glob "$top/doc/*.md")
 # dependencies: a statement uses one if without it it cannot be planned.  What an
 # index uses is read from the indexes that there are after each example.
 #
-my $db = database_for('doc/scru64.md');
+my $node = fresh_server('reference');
+my $db = 'postgres';
 $node->safe_psql(
 	$db, q(
 CREATE SCHEMA seen;
@@ -128,23 +256,23 @@ END
 $$;
 ));
 
-my @examples = examples_of($reference);
-foreach my $example (@examples)
-{
-	my $sql = $example->{sql} =~ s/^\s*--.*\n//gmr;
+my $run = '';
+run_page(
+	$reference,
+	{ id => 'reference', servers => { main => $node } },
+	sub {
+		my ($sql) = @_;
 
-	# one statement, the semicolon at its end
-	$sql =~ s/;\s*$// or next;
-	$example->{then} = "SELECT seen.note(\$example\$$sql\$example\$);";
-}
-my @results = results_of($node, $db, @examples);
-check('doc/scru64.md', $examples[$_], $results[$_]) for 0 .. $#examples;
+		$run .= $sql;
+		$sql =~ s/^\s*--.*\n//gm;
+		# one statement, the semicolon at its end
+		return $sql =~ s/;\s*$// ? "SELECT seen.note(\$example\$$sql\$example\$);" : '';
+	});
 
 #
 # The reference is complete
 #
 my $text = slurp_file($reference);
-my $run = join '', map { $_->{sql} } @examples;
 
 # A query that returns the name of an object and the row that the reference has to
 # begin with in some table.

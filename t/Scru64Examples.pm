@@ -1,15 +1,17 @@
 # The examples of README.md and doc/*.md: finding them, running them, comparing
 # what they print with what the page says.
 #
-# What is looked at are fenced blocks that begin with ```sql.
+# All fenced blocks that begin with ```sql are run, in the order of the page, as if
+# pasted into psql on a server with nothing but PostgreSQL's defaults.  What a block
+# needs, the page has to show: there is no other set-up.
 #
 #   SELECT 1 + 1;    --> 2
 #
-# A block with "-->" in it is run.  After "-->" stands what psql prints, to the end
-# of the line, and in the lines that follow if they begin with "-->" too: rows first,
-# columns separated by " | ", then messages with their SQLSTATE.  What stands between
-# one such result and the next must print just that; what has none must print
-# nothing.
+# After "-->" stands what psql prints, to the end of the line, and in the lines that
+# follow if they begin with "-->" too: rows first, columns separated by " | ", then
+# messages with their SQLSTATE.  In a block with such results, what stands between one
+# and the next must print just that, and what has none must print nothing.  A block
+# without any may print what it likes, but no error.
 #
 #   SELECT scru64_generate();    --> 0wqnh4s7a41k (for example)
 #
@@ -18,13 +20,17 @@
 #
 # In a comment of HTML, which the reader does not see, may stand before a block:
 #
-#   <!-- run -->              run it though it shows no result
-#   <!-- recipe of parts -->  not run as an example, found by these words
-#   <!-- run                  statements that are run but not shown
-#   ...
-#   -->
+#   <!-- at NAME -->          on another server: "standby" is a standby of the first,
+#                             made at that moment; other names are servers of their own
+#   <!-- recipe of parts -->  not run as an example; another test runs what has these words
+#   <!-- run -->              for a block of ```sh, which is let be without it
 #
-# All other blocks are let be.
+# and anywhere:
+#
+#   <!-- restart -->          here the page has the reader restart the server
+#
+# "host=r1,r2" and the like in a block lead to the server of such a name, or to the
+# first one if there is none.
 
 package Scru64Examples;
 
@@ -34,19 +40,20 @@ use warnings;
 use Exporter 'import';
 
 our @EXPORT = qw(
+  blocks_of
   examples_of
   recipe
   results_of
   same_shape
 );
 
-# The blocks of a page, in order: line, mark (what the comment says), text.
+# The blocks of a page, in order: line, language, mark (what the comment says), text.
+# A restart is a block, too.
 sub blocks_of
 {
 	my ($file) = @_;
 	my @blocks;
 	my $block;    # the one that is being read
-	my $end;      # what ends it
 	my $indent = '';
 	my $mark = '';
 	my $number = 0;
@@ -58,9 +65,9 @@ sub blocks_of
 		$number++;
 		if ($block)
 		{
-			if ($line =~ $end)
+			if ($line =~ /^\s*```\s*$/)
 			{
-				push @blocks, $block if $block->{text} ne '';
+				push @blocks, $block;
 				$block = undef;
 				next;
 			}
@@ -70,24 +77,20 @@ sub blocks_of
 		elsif ($line =~ /^(\s*)```(\S*)/)
 		{
 			$indent = $1;
-			$end = qr/^\s*```\s*$/;
-			# what is not SQL is read to its end and then forgotten
-			$block = {
-				line => $number,
-				mark => $2 eq 'sql' ? $mark : 'other',
-				text => ''
-			};
+			$block = { line => $number, language => $2, mark => $mark, text => '' };
 			$mark = '';
 		}
-		elsif ($line =~ /^\s*<!-- run$/)
+		elsif ($line =~ /^\s*<!-- restart -->$/)
 		{
-			$indent = '';
-			$end = qr/^\s*-->$/;
-			$block = { line => $number, mark => 'run', text => '' };
+			push @blocks, { line => $number, language => 'restart', mark => '', text => '' };
 		}
-		elsif ($line =~ /^\s*<!-- (run|recipe .*\S) -->$/)
+		elsif ($line =~ /^\s*<!-- (run|at \w+|recipe .*\S) -->$/)
 		{
 			$mark = $1;
+		}
+		elsif ($line =~ /<!--/)
+		{
+			die "$file:$number: this comment means nothing to the tests";
 		}
 		elsif ($line =~ /\S/)
 		{
@@ -95,54 +98,49 @@ sub blocks_of
 		}
 	}
 	die "$file: a block does not end" if $block;
-	return grep { $_->{mark} ne 'other' } @blocks;
+	return @blocks;
 }
 
-# The examples of a page, in order: line, sql, expected.
+# The examples of a block of SQL, in order: line, sql, and expected if there is a result
+# in the block.
 sub examples_of
 {
-	my ($file) = @_;
+	my ($block) = @_;
+	my $number = $block->{line};
 	my @examples;
+	my $example;
 
-	foreach my $block (blocks_of($file))
+	return { line => $number + 1, sql => $block->{text} } if $block->{text} !~ /-->/;
+	foreach my $line (split /\n/, $block->{text})
 	{
-		my $number = $block->{line};
-		my $example;
-
-		next
-		  if $block->{mark} =~ /^recipe/
-		  || ($block->{mark} ne 'run' && $block->{text} !~ /-->/);
-		foreach my $line (split /\n/, $block->{text})
+		$number++;
+		if ($line =~ /^-->\s?(.*?)\s*$/ && $example)
 		{
-			$number++;
-			if ($line =~ /^-->\s?(.*?)\s*$/ && $example)
-			{
-				$example->{expected} .= "$1\n";
-				next;
-			}
-			# this line begins another one if a result was before it
-			if ($example && $example->{expected} ne '')
-			{
-				push @examples, $example;
-				$example = undef;
-			}
-			$example ||= { line => $number, sql => '', expected => '' };
-			if ($line =~ /^(.*?)\s*-->\s?(.*?)\s*$/)
-			{
-				$example->{sql} .= "$1\n";
-				$example->{expected} = "$2\n";
-			}
-			elsif ($line =~ /\S/ || $example->{sql} ne '')
-			{
-				$example->{sql} .= "$line\n";
-			}
-			else
-			{
-				$example = undef;
-			}
+			$example->{expected} .= "$1\n";
+			next;
 		}
-		push @examples, $example if $example && $example->{sql} =~ /\S/;
+		# this line begins another one if a result was before it
+		if ($example && $example->{expected} ne '')
+		{
+			push @examples, $example;
+			$example = undef;
+		}
+		$example ||= { line => $number, sql => '', expected => '' };
+		if ($line =~ /^(.*?)\s*-->\s?(.*?)\s*$/)
+		{
+			$example->{sql} .= "$1\n";
+			$example->{expected} = "$2\n";
+		}
+		elsif ($line =~ /\S/ || $example->{sql} ne '')
+		{
+			$example->{sql} .= "$line\n";
+		}
+		else
+		{
+			$example = undef;
+		}
 	}
+	push @examples, $example if $example && $example->{sql} =~ /\S/;
 	return @examples;
 }
 
@@ -157,8 +155,9 @@ sub recipe
 	return join("\n", @parts);
 }
 
-# Run examples in one session; what each has printed, in order.  After each one,
-# also run what is in its "then" and forget what that prints.
+# Run examples in one session; what each has printed, in order, all in one, and the
+# messages alone.  After each one, also run what is in its "then" and forget what that
+# prints.
 sub results_of
 {
 	my ($node, $dbname, @examples) = @_;
@@ -187,7 +186,7 @@ sub results_of
 		[ $node->installed_command('psql'), '-X', '-d', $node->connstr($dbname) ],
 		'<', \$script, '>', \$out, '2>', \$err);
 
-	my @results = ('') x @examples;
+	my @results = map { { all => '', messages => '' } } @examples;
 	foreach my $stream ($out, $err)
 	{
 		my $i;
@@ -204,7 +203,8 @@ sub results_of
 				&& $line !~ /^(LOCATION:|LINE \d+:|\s+\^|[A-Z]+ NAME:)/)
 			{
 				$line =~ s/\s+$//;
-				$results[$i] .= "$line\n";
+				$results[$i]{all} .= "$line\n";
+				$results[$i]{messages} .= "$line\n" if \$stream == \$err;
 			}
 		}
 	}
