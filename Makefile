@@ -41,8 +41,12 @@ PG_CPPFLAGS = -DSCRU64_VERSION='"$(EXTVERSION)"' \
 REGRESS = $(patsubst sql_tests/sql/%.sql,%,$(sort $(wildcard sql_tests/sql/*.sql)))
 REGRESS_OPTS = --inputdir=sql_tests --outputdir=.
 
-# The TAP tests need a Perl module that PostgreSQL does not: libipc-run-perl.
-ifeq ($(shell perl -MIPC::Run -e 'print 1' 2>/dev/null),1)
+# The TAP tests need a Perl module that PostgreSQL does not, and start servers.
+ifeq ($(shell id -u),0)
+NO_TAP_TESTS = root cannot start a server. scripts/test starts them as another user
+else ifneq ($(shell perl -MIPC::Run -e 'print 1' 2>/dev/null),1)
+NO_TAP_TESTS = they need the Perl module IPC::Run, on Debian and Ubuntu the package libipc-run-perl
+else
 TAP_TESTS = 1
 endif
 
@@ -68,6 +72,13 @@ src/lease_worker/scru64_lease.so: $(LEASE_OBJS)
 # names that say scru64.
 src/base36.o src/ceiling_page.o src/clock.o src/generate_errors.o src/generator.o src/leased_slot.o src/node_slots.o src/node_spec.o: \
 	CFLAGS += -fvisibility=hidden
+
+ifndef TAP_TESTS
+installcheck: no-tap-tests
+.PHONY: no-tap-tests
+no-tap-tests:
+	@echo "The TAP tests in t/ are left out: $(NO_TAP_TESTS)." >&2
+endif
 
 .PHONY: unit-check
 unit-check:
