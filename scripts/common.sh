@@ -265,7 +265,7 @@ missing_packages()
 	fi
 	for need in "$@"; do
 		case $need in
-			cppcheck | gdb | shellcheck | tini)
+			cppcheck | gdb | shellcheck)
 				command -v "$need" >/dev/null || say "$need"
 				;;
 			perl)
