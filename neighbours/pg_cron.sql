@@ -6,13 +6,13 @@
 
 CREATE EXTENSION pg_cron;
 
+-- Partitions of a day, from midnight UTC to midnight UTC: make those of today and of
+-- the next days, drop those that ended more than so many days ago.
 CREATE TABLE event (
     id   scru64 DEFAULT scru64_generate() PRIMARY KEY,
     what text NOT NULL
 ) PARTITION BY RANGE (id);
 
--- Partitions of a day, from midnight UTC to midnight UTC: make those of today and of
--- the next days, drop those that ended more than so many days ago.
 CREATE PROCEDURE event_partitions(ahead integer, keep integer)
 LANGUAGE plpgsql
 SET TimeZone = 'UTC'
@@ -38,7 +38,6 @@ CALL event_partitions(7, 30);
 SELECT cron.schedule('event_partitions', '10 0 * * *', 'CALL event_partitions(7, 30)');
 
 CREATE TABLE visit (id scru64 DEFAULT scru64_generate() PRIMARY KEY, who text);
-
 SELECT cron.schedule('visit_retention', '20 0 * * *', $$DELETE FROM visit WHERE id < now() - interval '30 days'$$);
 
 -- A job's IDs are of the server's node, as all are.

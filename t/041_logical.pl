@@ -10,6 +10,7 @@ use lib $FindBin::RealBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Scru64Examples;
 use Scru64Test;
 use Test::More;
 
@@ -195,18 +196,29 @@ write_both('by_site', 1 => 'site_2', 2 => 'site_1');
 # From PostgreSQL 16 on: all rows but those that came by replication.
 SKIP:
 {
-	skip 'no origin = none before PostgreSQL 16', 8 if $one->pg_version < 16;
+	skip 'no origin = none before PostgreSQL 16', 18 if $one->pg_version < 16;
 
-	foreach my $binary ('false', 'true')
-	{
-		my $table = "by_origin_$binary";
-		my $options = "origin = none, binary = $binary, copy_data = false";
+	# as text
+	my $options = 'origin = none, binary = false, copy_data = false';
 
-		everywhere("CREATE TABLE $table (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text); CREATE PUBLICATION $table FOR TABLE $table");
-		subscribe($one, $two, $table, "${table}_2", $options);
-		subscribe($two, $one, $table, "${table}_1", $options);
-		write_both($table, 1 => "${table}_2", 2 => "${table}_1");
-	}
+	everywhere('CREATE TABLE by_origin (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text); CREATE PUBLICATION by_origin FOR TABLE by_origin');
+	subscribe($one, $two, 'by_origin', 'by_origin_2', $options);
+	subscribe($two, $one, 'by_origin', 'by_origin_1', $options);
+	write_both('by_origin', 1 => 'by_origin_2', 2 => 'by_origin_1');
+
+	# in binary form, by the statements of the page
+	my $page = "$FindBin::RealBin/../doc/distributed.md";
+	my ($first, $second) = map {
+		recipe($page, "origin, $_") =~ s/host=server(\d)/$servers{$1}->connstr/ger
+	} qw(first second);
+
+	$one->safe_psql('postgres', 'DROP PUBLICATION event; DROP TABLE event');
+	everywhere(recipe($page, 'origin, both'));
+	$two->safe_psql('postgres', $second);
+	$two->wait_for_subscription_sync($one, 'event_from_1');
+	$one->safe_psql('postgres', $first);
+	$one->wait_for_subscription_sync($two, 'event_from_2');
+	write_both('event', 1 => 'event_from_2', 2 => 'event_from_1');
 }
 
 $one->stop;
