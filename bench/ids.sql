@@ -20,3 +20,18 @@ FROM (SELECT place, contender, call,
 ORDER BY s.place;
 
 CALL measure('one ID', :rounds, 'no-op');
+
+-- Many IDs by one call, and by a call for each: in FROM, where sets are kept until they
+-- are read, and in the select list.
+INSERT INTO contender (subject, contender, statement, rows)
+SELECT s.subject, s.contender, format(s.statement, :ids), :ids
+FROM (VALUES
+	('many IDs, in FROM', 'a call for each', 'SELECT count(id) FROM (SELECT scru64_generate() AS id FROM generate_series(1, %s) OFFSET 0) AS s'),
+	('many IDs, in FROM', 'scru64_generate(n)', 'SELECT count(id) FROM scru64_generate(%s) AS id'),
+	('many IDs, in the select list', 'a call for each',
+	 'SELECT count(scru64_generate()) FROM (SELECT generate_series(1, %s) OFFSET 0) AS s'),
+	('many IDs, in the select list', 'scru64_generate(n)',
+	 'SELECT count(id) FROM (SELECT scru64_generate(%s) AS id OFFSET 0) AS s')) AS s (subject, contender, statement);
+
+CALL measure('many IDs, in FROM', :rounds);
+CALL measure('many IDs, in the select list', :rounds);

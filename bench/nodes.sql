@@ -8,7 +8,7 @@
 SET search_path = bench, public;
 
 INSERT INTO contender (subject, contender, statement, rows)
-SELECT 'one ID, nodes in turn', nodes || ' nodes', format($statement$
+SELECT 'one ID, nodes in turn', to_char(nodes, 'FM9,999') || CASE nodes WHEN 1 THEN ' node' ELSE ' nodes' END, format($statement$
 	DO $$
 	BEGIN
 		FOR i IN 1 .. %s LOOP

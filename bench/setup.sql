@@ -8,7 +8,6 @@
 -- that leaves the caches full.
 
 CREATE EXTENSION scru64;
-CREATE EXTENSION "uuid-ossp";
 -- What people have installed besides
 DO $$
 DECLARE
@@ -45,7 +44,6 @@ FROM (VALUES
 	('nextval', 'bigint', 'nextval(''bench.ids'')', NULL),
 	('nextval, cache 100', 'bigint', 'nextval(''bench.ids_cached'')', NULL),
 	('gen_random_uuid', 'uuid', 'gen_random_uuid()', 'gen_random_uuid()'),
-	('uuid-ossp v4', 'uuid', 'uuid_generate_v4()', 'uuid_generate_v4()'),
 	('uuidv7', 'uuid', 'uuidv7()', 'uuidv7()'),
 	('pg_uuidv7', 'uuid', 'uuid_generate_v7()', 'uuid_generate_v7()'),
 	('ulid', 'ulid', 'gen_ulid()', 'gen_ulid()'),
@@ -121,25 +119,3 @@ BEGIN
 	COMMIT;
 END
 $$;
-
--- Median, spread and ratio to the reference of each subject: scru64 itself, or
--- the first contender where it does not take part.
-CREATE VIEW summary AS
-WITH s AS (
-	SELECT subject, contender, unit,
-		   min(place) AS place,
-		   percentile_cont(0.5) WITHIN GROUP (ORDER BY value) AS median,
-		   min(value) AS least,
-		   max(value) AS most,
-		   count(*) AS rounds
-	FROM result
-	GROUP BY subject, contender, unit
-)
-SELECT s.subject, s.contender,
-	   -- a ratio of noise to noise says nothing
-	   s.median / nullif(first_value(s.median) OVER (PARTITION BY s.subject, s.unit
-			ORDER BY s.contender <> 'scru64', s.place), 0) AS ratio,
-	   s.median, s.least, s.most, s.unit, s.rounds,
-	   min(s.place) OVER (PARTITION BY s.subject, s.unit) AS subject_place,
-	   s.place
-FROM s;
