@@ -296,7 +296,7 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
  * was, and has read a later clock, then the state reads as ahead of the clock
  * here: the case that is provided for anyway.
  */
-static uint64
+static pg_attribute_always_inline uint64
 next_id(void)
 {
 	bool		waited = false;
@@ -342,6 +342,18 @@ scru64_generate(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64((int64) next_id());
 }
 
+static int32
+checked_count(int32 count)
+{
+	if (count < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("count must not be negative"),
+				 errdetail("The count is %d.", count),
+				 errhint("Ask for 0 or more IDs.")));
+	return count;
+}
+
 /*
  * scru64_generate(count integer) -> setof scru64
  *
@@ -351,18 +363,31 @@ scru64_generate(PG_FUNCTION_ARGS)
 Datum
 scru64_generate_count(PG_FUNCTION_ARGS)
 {
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	FuncCallContext *funcctx;
+
+	/* in FROM, where they are kept until they are read */
+	if (rsinfo != NULL && IsA(rsinfo, ReturnSetInfo) &&
+		(rsinfo->allowedModes & SFRM_Materialize_Preferred))
+	{
+		int32		count = checked_count(PG_GETARG_INT32(0));
+
+		InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+		for (int32 i = 0; i < count; i++)
+		{
+			Datum		id = Int64GetDatum((int64) next_id());
+			bool		isnull = false;
+
+			CHECK_FOR_INTERRUPTS();
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
+		}
+		return (Datum) 0;
+	}
 
 	if (SRF_IS_FIRSTCALL())
 	{
-		int32		count = PG_GETARG_INT32(0);
+		int32		count = checked_count(PG_GETARG_INT32(0));
 
-		if (count < 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("count must not be negative"),
-					 errdetail("The count is %d.", count),
-					 errhint("Ask for 0 or more IDs.")));
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->max_calls = (uint64) count;
 	}

@@ -93,15 +93,30 @@ relabel_as_bigint(Node *arg)
 							COERCE_IMPLICIT_CAST, -1, false);
 }
 
+static Node *
+strip_relabelling(Node *node)
+{
+	while (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return node;
+}
+
 /* Core's estimate of a bound, whatever else is known of the column. */
 static Selectivity
 estimate_alone(const Context *context, Bound *bound)
 {
 	if (bound->selectivity == NOT_ESTIMATED)
 	{
-		List	   *args = list_make1(relabel_as_bigint(linitial(bound->args)));
+		List	   *args = list_copy(bound->args);
+		ListCell   *lc;
 
-		args = lappend(args, relabel_as_bigint(lsecond(bound->args)));
+		foreach(lc, args)
+		{
+			/* a value that is known need not be worked out again */
+			if (bound->value != NULL && strip_relabelling(lfirst(lc)) != bound->column)
+				lfirst(lc) = bound->value;
+			lfirst(lc) = relabel_as_bigint(lfirst(lc));
+		}
 		bound->selectivity =
 			DatumGetFloat8(DirectFunctionCall4(core_estimators[bound->strategy],
 											   PointerGetDatum(context->root),
@@ -110,14 +125,6 @@ estimate_alone(const Context *context, Bound *bound)
 											   Int32GetDatum(context->varRelid)));
 	}
 	return bound->selectivity;
-}
-
-static Node *
-strip_relabelling(Node *node)
-{
-	while (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return node;
 }
 
 /* Is a side of an operator a constant, or as good as one?  Simplify it if so. */
@@ -148,6 +155,7 @@ make_bound(const Context *context, Oid operator, List *args, Bound *bound)
 	bound->strategy = get_op_opfamily_strategy(operator, context->opfamily);
 	bound->is_upper = (bound->strategy < BTEqualStrategyNumber) == varonleft;
 	bound->selectivity = NOT_ESTIMATED;
+	bound->value = NULL;
 	if (core_estimators[bound->strategy] == NULL ||
 		(!varonleft && !is_value(context, &left)))
 		return false;
@@ -247,9 +255,13 @@ collect_bounds(const Context *context, const Bound *bound, List *clauses,
 		Bound		other;
 		Bound	   *tightest;
 
-		if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
-			!make_bound(context, op->opno, op->args, &other) ||
-			!equal(other.column, bound->column))
+		if (!IsA(op, OpExpr) || list_length(op->args) != 2)
+			continue;
+		/* its value need not be worked out again */
+		if (op->args == bound->args)
+			other = *bound;
+		else if (!make_bound(context, op->opno, op->args, &other) ||
+				 !equal(other.column, bound->column))
 			continue;
 		/* an estimate that was made already is kept there */
 		if (IsA(rinfo, RestrictInfo) && !other.is_upper &&
