@@ -31,7 +31,8 @@ export class Scru64Id {
 
   static fromString(text) {
     const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setBigUint64(0, [...text].reduce((n, digit) => n * 36n + BigInt(parseInt(digit, 36)), 0n));
+    const number = [...text].reduce((n, digit) => n * 36n + BigInt(parseInt(digit, 36)), 0n);
+    new DataView(bytes.buffer).setBigUint64(0, number);
     return new Scru64Id(bytes);
   }
 

@@ -9,13 +9,11 @@ Scru64Id.prototype.toPostgres = Scru64Id.prototype.toString;
 
 const knex = Knex({ client: 'pg', connection: {}, pool: { min: 0, max: 1 } });
 
-// [recipe: Knex, table]
 await knex.schema.createTable('event', (table) => {
   table.specificType('id', 'scru64').primary().defaultTo(knex.raw('scru64_generate()'));
   table.text('what').notNullable();
   table.specificType('related', 'scru64[]');
 });
-// [end]
 
 const event = () => knex('event').orderBy('id');
 

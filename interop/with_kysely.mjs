@@ -10,13 +10,11 @@ Scru64Id.prototype.toPostgres = Scru64Id.prototype.toString;
 
 const db = new Kysely({ dialect: new PostgresDialect({ pool: new pg.Pool({ max: 1 }) }) });
 
-// [recipe: Kysely, table]
 await db.schema.createTable('event')
   .addColumn('id', sql`scru64`, (col) => col.primaryKey().defaultTo(sql`scru64_generate()`))
   .addColumn('what', 'text', (col) => col.notNull())
   .addColumn('related', sql`scru64[]`)
   .execute();
-// [end]
 
 const select = db.selectFrom('event').orderBy('id');
 const whats = async (query) => (await query.select('what').execute()).map((row) => row.what);

@@ -26,9 +26,6 @@ func main() {
 	var err error
 	db, err = sql.Open("postgres", "sslmode=disable")
 	check(err)
-	_, err = db.Exec("CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY," +
-		" what text NOT NULL, related scru64[])")
-	check(err)
 
 	// Strings
 	var s, what string

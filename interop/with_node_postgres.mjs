@@ -14,9 +14,6 @@ async function values(text, params) {
   return (await client.query({ text, values: params, rowMode: 'array' })).rows.map((row) => row[0]);
 }
 
-await client.query('CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY,'
-  + ' what text NOT NULL, related scru64[])');
-
 // What works without a hint
 const [first] = await values('INSERT INTO event (what) VALUES ($1) RETURNING id', ['first']);
 isEqual([first], psql("SELECT id FROM event WHERE what = 'first'"), 'DEFAULT gives an ID, a string');
@@ -45,9 +42,7 @@ isEqual(JSON.parse(JSON.stringify((await client.query('SELECT id FROM event ORDE
 // What needs a hint
 const since = new Date(Date.now() - 3600000);
 isEqual(await failure(client.query('SELECT FROM event WHERE id >= $1', [since])), '22P02', 'a Date needs a cast');
-// [recipe: node-postgres, time]
 const recent = await client.query('SELECT what FROM event WHERE id >= $1::timestamptz ORDER BY id', [since]);
-// [end]
 isEqual(recent.rows.map((row) => row.what), ['first', 'second', 'third'], 'and has one');
 isEqual(await values('SELECT related FROM event WHERE id = $1', [first]), [`{${first},NULL,${ID}}`],
   'unregistered, an array comes as a string');

@@ -18,7 +18,8 @@ function is_equal($got, $expected, string $name): void
         print "ok $tests - $name\n";
     } else {
         $failures++;
-        print "not ok $tests - $name\n#        got: " . json_encode($got) . "\n#   expected: " . json_encode($expected) . "\n";
+        print "not ok $tests - $name\n";
+        print '#        got: ' . json_encode($got) . "\n#   expected: " . json_encode($expected) . "\n";
     }
 }
 
@@ -64,7 +65,6 @@ class Id
 $db = new PDO(sprintf('pgsql:host=%s;port=%s;user=%s;dbname=%s', getenv('PGHOST'), getenv('PGPORT'),
     getenv('PGUSER'), getenv('PGDATABASE')), null, null, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
 print '# PHP ' . PHP_VERSION . ', libpq ' . $db->getAttribute(PDO::ATTR_CLIENT_VERSION) . "\n";
-$db->exec('CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text NOT NULL, related scru64[])');
 
 [$first] = values('INSERT INTO event (what) VALUES (?) RETURNING id', ['first']);
 is_equal($first, psql('SELECT id FROM event'), 'DEFAULT gives an ID, a string');
@@ -81,7 +81,7 @@ foreach ([false, true] as $emulate) {
     is_equal(values("INSERT INTO event (id, what) VALUES (?, 'given') RETURNING id", [strtoupper(ID)]), [ID],
         "$how: parameter in an INSERT");
     $since = psql("SELECT now() - interval '1 hour'");
-    is_equal(values('SELECT what FROM event WHERE id >= ? ORDER BY id', [$since]), '22P02', "$how: a time needs a cast");
+    is_equal(values('SELECT what FROM event WHERE id >= ?', [$since]), '22P02', "$how: a time needs a cast");
     is_equal(values('SELECT what FROM event WHERE id >= ?::timestamptz ORDER BY id', [$since]), ['first', 'second'],
         "$how: and has one");
 

@@ -31,9 +31,6 @@ func main() {
 	var err error
 	conn, err = pgx.Connect(ctx, "")
 	check(err)
-	_, err = conn.Exec(ctx, "CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY,"+
-		" what text NOT NULL, related scru64[])")
-	check(err)
 
 	// Strings
 	var s, what string

@@ -9,8 +9,6 @@ console.log(`# postgres ${versionOf('postgres')}`);
 const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env;
 const sql = postgres({ path: `${PGHOST}/.s.PGSQL.${PGPORT}`, user: PGUSER, database: PGDATABASE, max: 1 });
 
-await sql`CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text NOT NULL, related scru64[])`;
-
 // The first values of all rows
 async function values(query) {
   return (await query.values()).map((row) => row[0]);
@@ -24,7 +22,8 @@ isEqual(await values(sql`SELECT what FROM event WHERE id > ${first}`), ['second'
 isEqual(await values(sql`INSERT INTO event (id, what) VALUES (${ID.toUpperCase()}, 'given') RETURNING id`), [ID],
   'parameter in an INSERT');
 isEqual(psql("SELECT id FROM event WHERE what = 'given'"), [ID], 'it is stored');
-isEqual(await values(sql`SELECT what FROM event WHERE id IN ${sql([first, ID])} ORDER BY id`), ['given', 'first'], 'IN');
+isEqual(await values(sql`SELECT what FROM event WHERE id IN ${sql([first, ID])} ORDER BY id`), ['given', 'first'],
+  'IN');
 
 // Arrays
 const ids = [ID, first];
@@ -32,7 +31,8 @@ isEqual(await values(sql`SELECT what FROM event WHERE id = ANY(${ids}) ORDER BY 
 isEqual(await values(sql`SELECT array_agg(id ORDER BY id) FROM event WHERE id = ANY(${ids})`), [ids], 'an array out');
 await sql`UPDATE event SET related = ${[first, null]} WHERE id = ${first}`;
 isEqual(psql(`SELECT related FROM event WHERE id = '${first}'`), [`{${first},NULL}`], 'an array in');
-isEqual(await values(sql`SELECT related FROM event WHERE id = ${first}`), [[first, 'NULL']], 'NULL in one comes as a string');
+isEqual(await values(sql`SELECT related FROM event WHERE id = ${first}`), [[first, 'NULL']],
+  'NULL in one comes as a string');
 isEqual(await values(sql`SELECT array['x', NULL]`), [['x', 'NULL']], 'as it does with other types');
 
 // The library's class

@@ -6,7 +6,6 @@ require "pg"
 puts "# pg #{PG::VERSION}, Ruby #{RUBY_VERSION}"
 
 conn = PG.connect
-conn.exec("CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text NOT NULL, related scru64[])")
 
 # The first values of all rows
 values = ->(sql, params = []) { conn.exec_params(sql, params).values.map(&:first) }
@@ -29,13 +28,15 @@ is_equal(values.("SELECT $1::bigint::scru64", [NUMBER]), [ID], "and has one")
 since = Time.now - 3600
 is_equal(failure { values.("SELECT FROM event WHERE id >= $1", [since]) }, PG::InvalidTextRepresentation,
          "a time needs a cast")
-is_equal(values.("SELECT id FROM event WHERE id >= $1::timestamptz ORDER BY id", [since]), [first, second], "and has one")
+is_equal(values.("SELECT id FROM event WHERE id >= $1::timestamptz ORDER BY id", [since]), [first, second],
+         "and has one")
 is_equal(conn.exec_params("SELECT id FROM event WHERE id = $1", [ID], 1).getvalue(0, 0).unpack1("Q>"), NUMBER,
          "binary: 8 bytes, the highest first")
 
 # What needs a hint
 ids = [ID, first]
-is_equal(values.("SELECT array_agg(id ORDER BY id) FROM event"), ["{#{ID},#{first},#{second}}"], "an array comes as text")
+is_equal(values.("SELECT array_agg(id ORDER BY id) FROM event"), ["{#{ID},#{first},#{second}}"],
+         "an array comes as text")
 # [recipe: Ruby pg, arrays]
 encoder, decoder = PG::TextEncoder::Array.new, PG::TextDecoder::Array.new
 rows = conn.exec_params("SELECT array_agg(id ORDER BY id) FROM event WHERE id = ANY($1)", [encoder.encode(ids)])

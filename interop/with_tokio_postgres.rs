@@ -108,11 +108,6 @@ async fn run() -> Result<u32, Box<dyn Error>> {
     let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);
     let mut t = Tests { client, tests: 0, failures: 0 };
-    t.client
-        .batch_execute(
-            "CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text NOT NULL, related scru64[])",
-        )
-        .await?;
     let id = Id(NUMBER.try_into()?);
 
     // The recipe's type
@@ -131,24 +126,22 @@ async fn run() -> Result<u32, Box<dyn Error>> {
     let got = t.value("SELECT array_agg(id ORDER BY id) FROM event WHERE id = ANY($1)", &[&ids]).await;
     t.is_equal(got, Ok(ids.clone()), "arrays");
     t.client.execute("UPDATE event SET related = $1", &[&ids]).await?;
-    t.is_equal(psql("SELECT DISTINCT related::bigint[]::text FROM event"), format!("{{{},{}}}", NUMBER, first.0.to_u64()),
-        "an array is stored");
+    let stored = format!("{{{},{}}}", NUMBER, first.0.to_u64());
+    t.is_equal(psql("SELECT DISTINCT related::bigint[]::text FROM event"), stored, "an array is stored");
 
     // Strings
     let wrong = Err("error serializing parameter 0".to_string());
     let got = t.value::<String>("SELECT what FROM event WHERE id = $1", &[&TEXT]).await;
     t.is_equal(got, wrong.clone(), "a string needs a cast");
-    // [recipe: tokio-postgres, strings]
     let sql = "SELECT id::text, what FROM event WHERE id = $1::text::scru64";
     let row = t.client.query_one(sql, &[&TEXT]).await?;
-    // [end]
     t.is_equal(row.get(0), TEXT, "and has one");
     let got = t.value::<String>("SELECT id FROM event WHERE id = $1", &[&id]).await;
     t.is_equal(got, Err("error deserializing column 0".to_string()), "it needs one to come out");
     let got = t.value::<String>("SELECT $1::text::scru64::text", &[&"no ID"]).await;
     t.is_equal(got, Err("22P02".to_string()), "the error of bad text");
-    let got = t.value::<Vec<String>>("SELECT array_agg(id ORDER BY id)::text[] FROM unnest($1::text[]::scru64[]) id",
-        &[&ORDERED.as_slice()]).await;
+    let sql = "SELECT array_agg(id ORDER BY id)::text[] FROM unnest($1::text[]::scru64[]) id";
+    let got = t.value::<Vec<String>>(sql, &[&ORDERED.as_slice()]).await;
     t.is_equal(got, Ok(ORDERED.map(String::from).to_vec()), "arrays of strings, in the server's order");
 
     // Numbers and times

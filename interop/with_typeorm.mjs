@@ -48,12 +48,11 @@ isEqual(await whats({ id: Any([id]) }), ['given'], 'an array of objects');
 isEqual(await whats({ related: IsNull() }), ['first', 'second'], 'NULL');
 isEqual(await failure(whats({ id: 'no ID' })), '22P02', 'bad text');
 isEqual(await failure(whats({ id: NUMBER })), '22P02', 'a bigint needs a cast');
-isEqual(await whats({ id: Raw((id) => `${id} = :number::bigint::scru64`, { number: NUMBER }) }), ['given'], 'and has one');
+isEqual(await whats({ id: Raw((id) => `${id} = :number::bigint::scru64`, { number: NUMBER }) }), ['given'],
+  'and has one');
 const since = new Date(Date.now() - 3600000);
 isEqual(await failure(whats({ id: MoreThanOrEqual(since) })), '22P02', 'a Date needs a cast');
-// [recipe: TypeORM, time]
 const recent = await events.findBy({ id: Raw((id) => `${id} >= :since::timestamptz`, { since }) });
-// [end]
 isEqual(recent.map((event) => event.what).sort(), ['first', 'second'], 'and has one');
 
 // Order
