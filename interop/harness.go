@@ -34,7 +34,6 @@ func (id *ID) Scan(src any) error {
 	}
 	return id.Id.Scan(src)
 }
-
 // [end]
 
 var tests, failures int

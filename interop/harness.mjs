@@ -74,6 +74,12 @@ export async function failure(query) {
   }
 }
 
+// Make arrays of IDs arrays, in all that uses node-postgres.
+export function registerArrays(types) {
+  const [oid] = psql("SELECT typarray FROM pg_type WHERE typname = 'scru64'");
+  types.setTypeParser(Number(oid), types.getTypeParser(1009));
+}
+
 // What psql prints, a string for each line
 export function psql(sql) {
   const printed = execFileSync(process.env.PSQL, ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', sql],

@@ -1,8 +1,9 @@
 // Knex, with node-postgres
 
-import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, versionOf } from './harness.mjs';
+import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, registerArrays, versionOf } from './harness.mjs';
 
 import Knex from 'knex';
+import pg from 'pg';
 
 console.log(`# knex ${versionOf('knex')}`);
 Scru64Id.prototype.toPostgres = Scru64Id.prototype.toString;
@@ -27,6 +28,8 @@ isEqual(psql("SELECT id, related FROM event WHERE what = 'given'"), [`${ID}|{${f
   'parameter in an INSERT, and an array');
 isEqual((await event().first('related')).related, `{${first},NULL}`, 'an array comes as text');
 isEqual((await event().first(knex.raw('related::text[]'))).related, [first, null], 'cast, as an array');
+registerArrays(pg.types);
+isEqual((await event().first('related')).related, [first, null], 'registered, an array comes as an array');
 isEqual(await event().whereIn('id', [first, ID]).pluck('what'), ['given', 'first'], 'whereIn');
 const ids = [first, ID];
 // [recipe: Knex, = ANY]

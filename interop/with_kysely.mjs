@@ -1,6 +1,6 @@
 // Kysely, with node-postgres
 
-import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, versionOf } from './harness.mjs';
+import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, registerArrays, versionOf } from './harness.mjs';
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
@@ -30,6 +30,8 @@ isEqual(psql("SELECT id, related FROM event WHERE what = 'given'"), [`${ID}|{${f
 isEqual((await select.select('related').executeTakeFirst()).related, `{${first},NULL}`, 'an array comes as text');
 isEqual((await select.select(sql`related::text[]`.as('related')).executeTakeFirst()).related, [first, null],
   'cast, as an array');
+registerArrays(pg.types);
+isEqual((await select.select('related').executeTakeFirst()).related, [first, null], 'registered, an array comes as an array');
 isEqual(await whats(select.where('id', 'in', [first, ID])), ['given', 'first'], 'IN');
 const ids = [first, ID];
 // [recipe: Kysely, = ANY]

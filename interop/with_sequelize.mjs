@@ -1,7 +1,8 @@
 // Sequelize, with node-postgres
 
-import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, versionOf } from './harness.mjs';
+import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, registerArrays, versionOf } from './harness.mjs';
 
+import pg from 'pg';
 import { DataTypes, Op, Sequelize } from 'sequelize';
 
 console.log(`# sequelize ${versionOf('sequelize')}`);
@@ -31,6 +32,8 @@ await Event.create({ id: ID, what: 'given', related: [first, null] });
 isEqual(psql("SELECT id, related FROM event WHERE what = 'given'"), [`${ID}|{${first},NULL}`],
   'parameter in an INSERT, and an array');
 isEqual((await Event.findByPk(ID)).related, `{${first},NULL}`, 'an array comes as text');
+registerArrays(pg.types);
+isEqual((await Event.findByPk(ID)).related, [first, null], 'registered, an array comes as an array');
 isEqual(await whats({ id: [first, ID] }), ['given', 'first'], 'IN');
 const ids = [first, ID];
 isEqual(await failure(whats({ id: { [Op.any]: ids } })), '42883', 'Op.any fails');

@@ -1,7 +1,8 @@
 // TypeORM, with node-postgres
 
-import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, versionOf } from './harness.mjs';
+import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, registerArrays, versionOf } from './harness.mjs';
 
+import pg from 'pg';
 import { Any, DataSource, EntitySchema, In, IsNull, MoreThan, MoreThanOrEqual, Raw } from 'typeorm';
 
 console.log(`# typeorm ${versionOf('typeorm')}`);
@@ -40,6 +41,8 @@ await events.save({ id: ID, what: 'given', related: [first, null] });
 isEqual(psql("SELECT id, related FROM event WHERE what = 'given'"), [`${ID}|{${first},NULL}`],
   'parameter in an INSERT, and an array');
 isEqual((await events.findOneBy({ id: ID })).related, `{${first},NULL}`, 'an array comes as text');
+registerArrays(pg.types);
+isEqual((await events.findOneBy({ id: ID })).related, [first, null], 'registered, an array comes as an array');
 isEqual(await whats({ id: In([first, ID]) }), ['given', 'first'], 'IN');
 isEqual(await whats({ id: Any([first, ID]) }), ['given', 'first'], '= ANY');
 const id = Scru64Id.fromString(ID);
