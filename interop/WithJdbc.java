@@ -101,7 +101,6 @@ class WithJdbc {
         }
     }
 
-    // [recipe: JDBC, generated keys]
     static String insert(Connection conn, String what) throws SQLException {
         String sql = "INSERT INTO event (what) VALUES (?)";
         try (PreparedStatement statement = conn.prepareStatement(sql, new String[] {"id"})) {
@@ -112,7 +111,6 @@ class WithJdbc {
             return keys.getString(1);
         }
     }
-    // [end]
 
     // [recipe: JDBC, comparison]
     static ResultSet byId(Connection conn, String id) throws SQLException {
@@ -130,7 +128,6 @@ class WithJdbc {
     }
     // [end]
 
-    // [recipe: JDBC, arrays]
     static List<String> related(Connection conn, String id) throws SQLException {
         String sql = "SELECT related::text[] FROM event WHERE id = ?::scru64";
         try (PreparedStatement statement = conn.prepareStatement(sql)) {
@@ -140,9 +137,7 @@ class WithJdbc {
             return Arrays.asList((String[]) rows.getArray(1).getArray());
         }
     }
-    // [end]
 
-    // [recipe: JDBC, bigint]
     static long number(Connection conn, long id) throws SQLException {
         String sql = "SELECT id::bigint FROM event WHERE id = ?::scru64";
         try (PreparedStatement statement = conn.prepareStatement(sql)) {
@@ -152,7 +147,6 @@ class WithJdbc {
             return rows.getLong(1);
         }
     }
-    // [end]
 
     static List<String> whats(ResultSet rows) throws SQLException {
         List<String> whats = new ArrayList<>();
@@ -277,11 +271,9 @@ class WithJdbc {
     }
 
     public static void main(String[] args) throws Exception {
-        try (Connection conn = connect(null, null); Statement statement = conn.createStatement()) {
+        try (Connection conn = connect(null, null)) {
             System.out.println("# " + conn.getMetaData().getDriverName() + " "
                     + conn.getMetaData().getDriverVersion() + ", Java " + System.getProperty("java.version"));
-            statement.execute("CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY,"
-                    + " what text NOT NULL, related scru64[])");
             text(conn);
         }
         try (Connection conn = connect("stringtype", "unspecified")) {

@@ -6,6 +6,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 export const ID = '0u2r85hm2pt3';
 
+export const NUMBER = 109964681944955175n;
+
 // IDs in the order of the server, which has to be that of strings
 export const ORDERED = [
   '000000000000',
@@ -19,6 +21,32 @@ export const ORDERED = [
 
 export function versionOf(name) {
   return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url), 'utf8')).version;
+}
+
+// Stands in for the class of the library scru64, as drivers see it
+export class Scru64Id {
+  constructor(bytes) {
+    this.bytes = bytes;
+  }
+
+  static fromString(text) {
+    const bytes = new Uint8Array(8);
+    const number = [...text].reduce((n, digit) => n * 36n + BigInt(parseInt(digit, 36)), 0n);
+    new DataView(bytes.buffer).setBigUint64(0, number);
+    return new Scru64Id(bytes);
+  }
+
+  toBigInt() {
+    return new DataView(this.bytes.buffer).getBigUint64(0);
+  }
+
+  toString() {
+    return this.toBigInt().toString(36).padStart(12, '0');
+  }
+
+  toJSON() {
+    return this.toString();
+  }
 }
 
 let tests = 0;
@@ -42,8 +70,14 @@ export async function failure(query) {
     await query;
     return 'none';
   } catch (error) {
-    return error.code ?? error.cause?.code ?? error.message;
+    return error.code ?? error.cause?.code ?? error.original?.code ?? error.message;
   }
+}
+
+// Make arrays of IDs arrays, in all that uses node-postgres.
+export function registerArrays(types) {
+  const [oid] = psql("SELECT typarray FROM pg_type WHERE typname = 'scru64'");
+  types.setTypeParser(Number(oid), types.getTypeParser(1009));
 }
 
 // What psql prints, a string for each line

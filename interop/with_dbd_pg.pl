@@ -44,9 +44,6 @@ sub value
 	return ($dbh->selectrow_array($sql, undef, @params))[0];
 }
 
-$dbh->do('CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY,'
-	  . ' what text NOT NULL, related scru64[])');
-
 # What works without a hint
 my $first = value('INSERT INTO event (what) VALUES (?) RETURNING id', 'first');
 is($first, psql("SELECT id FROM event WHERE what = 'first'"),
@@ -110,10 +107,8 @@ is(value('SELECT count(*) FROM event WHERE id >= ?::timestamptz', $since),
 
 is(value('SELECT related FROM event WHERE id = ?', $first),
 	"{$first,NULL,$id}", 'an array comes as a string');
-# [recipe: DBD::Pg, arrays]
 my ($related) = $dbh->selectrow_array(
 	'SELECT related::text[] FROM event WHERE id = ?', undef, $first);
-# [end]
 is_deeply($related, [ $first, undef, $id ], 'cast, it comes as an array');
 
 # Order

@@ -9,7 +9,6 @@
 
 #include <libpq-fe.h>
 
-/* [recipe: libpq, binary] */
 static uint64_t
 id_of_bytes(const char *bytes)
 {
@@ -26,7 +25,6 @@ bytes_of_id(uint64_t id, char *bytes)
 	for (int i = 7; i >= 0; i--, id >>= 8)
 		bytes[i] = (char) (id & 0xff);
 }
-/* [end] */
 
 static PGconn *conn;
 static int	tests = 0;
@@ -57,7 +55,6 @@ query(const char *sql)
 	return result;
 }
 
-/* [recipe: libpq, query] */
 static PGresult *
 query_with_id(PGconn *conn, const char *sql, uint64_t id)
 {
@@ -69,7 +66,6 @@ query_with_id(PGconn *conn, const char *sql, uint64_t id)
 	bytes_of_id(id, bytes);
 	return PQexecParams(conn, sql, 1, NULL, values, lengths, formats, 1);
 }
-/* [end] */
 
 /* Does a query with a binary ID give this ID, in binary? */
 static bool
@@ -110,7 +106,6 @@ main(void)
 		fprintf(stderr, "%s", PQerrorMessage(conn));
 		return 1;
 	}
-	PQclear(query("CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text NOT NULL)"));
 
 	/* Text */
 	text[0] = "first";

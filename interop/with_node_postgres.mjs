@@ -1,6 +1,6 @@
 // node-postgres
 
-import { ID, ORDERED, done, failure, isEqual, psql, versionOf } from './harness.mjs';
+import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, versionOf } from './harness.mjs';
 
 import pg from 'pg';
 
@@ -13,9 +13,6 @@ await client.connect();
 async function values(text, params) {
   return (await client.query({ text, values: params, rowMode: 'array' })).rows.map((row) => row[0]);
 }
-
-await client.query('CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY,'
-  + ' what text NOT NULL, related scru64[])');
 
 // What works without a hint
 const [first] = await values('INSERT INTO event (what) VALUES ($1) RETURNING id', ['first']);
@@ -45,9 +42,7 @@ isEqual(JSON.parse(JSON.stringify((await client.query('SELECT id FROM event ORDE
 // What needs a hint
 const since = new Date(Date.now() - 3600000);
 isEqual(await failure(client.query('SELECT FROM event WHERE id >= $1', [since])), '22P02', 'a Date needs a cast');
-// [recipe: node-postgres, time]
 const recent = await client.query('SELECT what FROM event WHERE id >= $1::timestamptz ORDER BY id', [since]);
-// [end]
 isEqual(recent.rows.map((row) => row.what), ['first', 'second', 'third'], 'and has one');
 isEqual(await values('SELECT related FROM event WHERE id = $1', [first]), [`{${first},NULL,${ID}}`],
   'unregistered, an array comes as a string');
@@ -63,6 +58,24 @@ isEqual(await values('SELECT related FROM event WHERE id = $1', [first]), [[firs
 isEqual(await values("SELECT '{}'::scru64[]"), [[]], 'and an empty one');
 isEqual(await values('SELECT array_agg(id ORDER BY id) FROM event'), [psql('SELECT id FROM event ORDER BY id')],
   'array_agg');
+
+// The library's class
+const id = Scru64Id.fromString(ID);
+isEqual([`${id}`, id.toBigInt()], [ID, NUMBER], 'it is what it stands in for');
+isEqual(await failure(values('SELECT what FROM event WHERE id = $1', [id])), '22P02', 'an object goes in as JSON');
+// [recipe: node-postgres, objects]
+Scru64Id.prototype.toPostgres = function () {
+  return this.toString();
+};
+// [end]
+isEqual(await values('SELECT what FROM event WHERE id = $1', [id]), ['given'], 'with a method, as an ID');
+isEqual(await values('SELECT what FROM event WHERE id = ANY($1)', [[id, null]]), ['given'], 'and in an array');
+await values('UPDATE event SET related = $1 WHERE id = $2', [[id, null], id]);
+isEqual(psql(`SELECT related FROM event WHERE id = '${ID}'`), [`{${ID},NULL}`], 'that is stored');
+isEqual(await failure(values('SELECT $1::scru64', [NUMBER])), '22P02', 'a bigint needs a cast');
+isEqual(await values('SELECT $1::bigint::scru64', [NUMBER]), [ID], 'and has one');
+isEqual(await values('SELECT $1::scru64', [null]), [null], 'NULL');
+isEqual(await failure(values('SELECT $1::scru64', ['no ID'])), '22P02', 'bad text');
 
 // Order
 await client.query("INSERT INTO event (id, what) SELECT unnest($1::scru64[]), 'ordered' ON CONFLICT DO NOTHING",

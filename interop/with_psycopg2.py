@@ -29,9 +29,6 @@ def values(query, params=None):
     return [row[0] for row in cur]
 
 
-cur.execute("CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY,"
-            " what text NOT NULL, related scru64[])")
-
 # What works without a hint
 first = value("INSERT INTO event (what) VALUES (%s) RETURNING id", ("first",))
 is_equal([first], psql("SELECT id FROM event WHERE what = 'first'"), "DEFAULT gives an ID, a string")

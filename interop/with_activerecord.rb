@@ -1,0 +1,87 @@
+# ActiveRecord
+
+require_relative "harness"
+require "logger"
+require "stringio"
+require "active_record"
+
+puts "# ActiveRecord #{ActiveRecord.version}, Ruby #{RUBY_VERSION}"
+
+# [recipe: ActiveRecord, type]
+require "active_record/connection_adapters/postgresql_adapter"
+
+ActiveRecord::ConnectionAdapters::PostgreSQLAdapter.prepend(Module.new do
+  private def initialize_type_map(m = type_map)
+    m.register_type "scru64", ActiveRecord::Type::String.new
+    super
+  end
+end)
+# [end]
+
+ActiveRecord::Base.establish_connection(adapter: "postgresql")
+ActiveRecord::Schema.verbose = false
+# What it warns of, until it has ended
+warnings = $stderr = StringIO.new
+at_exit { STDERR.puts $!.full_message(highlight: false) if $! && !$!.is_a?(SystemExit) && $stderr != STDERR }
+ActiveRecord::Schema.define do
+  # [recipe: ActiveRecord, table]
+  create_table :events, id: :scru64, default: -> { "scru64_generate()" } do |t|
+    t.text :what, null: false
+    t.column :related, :scru64, array: true
+  end
+  # [end]
+  create_table(:comments) { |t| t.references :event, type: :scru64, foreign_key: true }
+end
+
+class Event < ActiveRecord::Base
+  has_many :comments
+end
+
+class Comment < ActiveRecord::Base
+  belongs_to :event
+end
+
+first = Event.create!(what: "first")
+is_equal([first.id], psql("SELECT id FROM events"), "DEFAULT gives an ID, a string")
+second = Event.create!(what: "second")
+is_equal(Event.find(first.id).what, "first", "find")
+is_equal(Event.where("id > ?", first.id).pluck(:what), ["second"], "parameter in a range")
+is_equal(Event.where(id: first.id..).order(:id).pluck(:id), [first.id, second.id], "a range")
+Event.create!(id: ID, what: "given", related: [first.id, nil])
+is_equal(psql("SELECT id, related FROM events WHERE what = 'given'"), ["#{ID}|{#{first.id},NULL}"],
+         "parameter in an INSERT, and an array")
+is_equal(Event.find(ID).related, [first.id, nil], "an array out")
+is_equal(first.reload.related, nil, "NULL")
+is_equal(Event.where(id: [ID, first.id]).order(:id).pluck(:what), ["given", "first"], "IN")
+ids = [ID, first.id]
+# [recipe: ActiveRecord, = ANY]
+found = Event.where("id = ANY(ARRAY[?]::scru64[])", ids)
+# [end]
+is_equal(found.map(&:what).sort, ["first", "given"], "= ANY")
+is_equal(Event.insert_all([{ what: "third" }], returning: :id).rows.flatten,
+         psql("SELECT id FROM events WHERE what = 'third'"), "insert_all")
+is_equal(Event.pluck(Arel.sql("array_agg(id ORDER BY id)")), [psql("SELECT id FROM events ORDER BY id")], "array_agg")
+first.comments.create!
+is_equal(first.comments.first.event_id, first.id, "a foreign key")
+is_equal(Event.joins(:comments).pluck(:id), [first.id], "a join")
+is_equal(failure { Event.find("no ID") }, PG::InvalidTextRepresentation, "bad text")
+is_equal(failure { Event.find(NUMBER) }, PG::InvalidTextRepresentation, "a number needs a cast")
+is_equal(Event.where("id = ?::bigint::scru64", NUMBER).pluck(:id), [ID], "and has one")
+since = Time.now - 3600
+is_equal(failure { Event.where("id >= ?", since).to_a }, PG::InvalidTextRepresentation, "a time needs a cast")
+is_equal(Event.where("id >= ?::timestamptz", since).count, 3, "and has one")
+$stderr = STDERR
+is_equal(warnings.string, "", "no warning")
+
+dump = StringIO.new
+source = ActiveRecord.version >= Gem::Version.new("7.2") ? :connection_pool : :connection
+ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.public_send(source), dump)
+is_equal(dump.string[/^.*"related".*$/], '    t.string "related", array: true', "schema.rb does not know the type")
+
+# Order
+(ORDERED - [ID]).reverse.each { |id| Event.create!(id: id, what: "ordered") }
+all = Event.order(:id).pluck(:id)
+is_equal(all.sort, all, "the server's order is that of the strings")
+is_equal(all & ORDERED, ORDERED, "and the one expected")
+
+done

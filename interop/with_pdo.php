@@ -1,0 +1,110 @@
+<?php
+// PDO
+declare(strict_types=1);
+
+const ID = '0u2r85hm2pt3';
+const NUMBER = 109964681944955175;
+
+// IDs in the order of the server, which has to be that of strings
+const ORDERED = ['000000000000', '0000000000zz', '00000000a000', ID, '9zzzzzzzzzzz', 'a00000000000', 'zzzzzzzzzzzz'];
+
+$tests = $failures = 0;
+
+function is_equal($got, $expected, string $name): void
+{
+    global $tests, $failures;
+    $tests++;
+    if ($got === $expected) {
+        print "ok $tests - $name\n";
+    } else {
+        $failures++;
+        print "not ok $tests - $name\n";
+        print '#        got: ' . json_encode($got) . "\n#   expected: " . json_encode($expected) . "\n";
+    }
+}
+
+// What psql prints, without the last line feed
+function psql(string $sql): string
+{
+    exec(escapeshellarg(getenv('PSQL')) . ' -XqAt -v ON_ERROR_STOP=1 -c ' . escapeshellarg($sql), $lines, $status);
+    if ($status !== 0) {
+        throw new Exception("psql: $sql");
+    }
+    return implode("\n", $lines);
+}
+
+// The first values of all rows, or the SQLSTATE if it fails
+function values(string $sql, ?array $params = null)
+{
+    global $db;
+    try {
+        $statement = $db->prepare($sql);
+        $statement->execute($params);
+        return $statement->columnCount() > 0 ? $statement->fetchAll(PDO::FETCH_COLUMN) : [];
+    } catch (PDOException $error) {
+        return $error->getCode();
+    }
+}
+
+// An object that knows its text
+class Id
+{
+    private string $text;
+
+    public function __construct(string $text)
+    {
+        $this->text = $text;
+    }
+
+    public function __toString(): string
+    {
+        return $this->text;
+    }
+}
+
+$db = new PDO(sprintf('pgsql:host=%s;port=%s;user=%s;dbname=%s', getenv('PGHOST'), getenv('PGPORT'),
+    getenv('PGUSER'), getenv('PGDATABASE')), null, null, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
+print '# PHP ' . PHP_VERSION . ', libpq ' . $db->getAttribute(PDO::ATTR_CLIENT_VERSION) . "\n";
+
+[$first] = values('INSERT INTO event (what) VALUES (?) RETURNING id', ['first']);
+is_equal($first, psql('SELECT id FROM event'), 'DEFAULT gives an ID, a string');
+values("INSERT INTO event (what) VALUES ('second')");
+foreach ([false, true] as $emulate) {
+    $how = $emulate ? 'emulated' : 'prepared';
+    $db->setAttribute(PDO::ATTR_EMULATE_PREPARES, $emulate);
+    is_equal(values('SELECT what FROM event WHERE id = ?', [$first]), ['first'], "$how: parameter in a comparison");
+    is_equal(values('SELECT what FROM event WHERE id > ?', [$first]), ['second'], "$how: in a range");
+    is_equal(values('SELECT what FROM event WHERE id = ?', [new Id($first)]), ['first'], "$how: an object");
+    is_equal(values('SELECT ?::scru64', [null]), [null], "$how: NULL");
+    is_equal(values('SELECT ?::scru64', ['no ID']), '22P02', "$how: bad text");
+    is_equal(values('SELECT ?::bigint::scru64', [NUMBER]), [ID], "$how: a number");
+    is_equal(values("INSERT INTO event (id, what) VALUES (?, 'given') RETURNING id", [strtoupper(ID)]), [ID],
+        "$how: parameter in an INSERT");
+    $since = psql("SELECT now() - interval '1 hour'");
+    is_equal(values('SELECT what FROM event WHERE id >= ?', [$since]), '22P02', "$how: a time needs a cast");
+    is_equal(values('SELECT what FROM event WHERE id >= ?::timestamptz ORDER BY id', [$since]), ['first', 'second'],
+        "$how: and has one");
+
+    // [recipe: PDO, arrays]
+    $ids = [ID, $first];
+    $found = $db->prepare('SELECT to_json(array_agg(id ORDER BY id)) FROM event WHERE id = ANY(?)');
+    $found->execute(['{' . implode(',', $ids) . '}']);
+    $found = json_decode($found->fetchColumn());
+    // [end]
+    is_equal($found, $ids, "$how: arrays");
+    is_equal(values('UPDATE event SET related = ? WHERE id = ? RETURNING related', ["{{$first},NULL}", $first]),
+        ["{{$first},NULL}"], "$how: an array as text");
+    values("DELETE FROM event WHERE what = 'given'");
+}
+
+foreach (array_reverse(ORDERED) as $id) {
+    values("INSERT INTO event (id, what) VALUES (?, 'ordered')", [$id]);
+}
+$ids = values('SELECT id FROM event ORDER BY id');
+$sorted = $ids;
+sort($sorted, SORT_STRING);
+is_equal($sorted, $ids, "the server's order is that of the strings");
+is_equal(array_values(array_intersect($ids, ORDERED)), ORDERED, 'and the one expected');
+
+print "1..$tests\n";
+exit($failures > 0 ? 1 : 0);
