@@ -274,10 +274,6 @@ missing_packages()
 			libipc-run-perl)
 				perl -MIPC::Run -e 1 2>/dev/null || say "$need"
 				;;
-			contrib)
-				[[ -z $pg_config || -e $("$pg_config" --sharedir)/extension/uuid-ossp.control ]] ||
-					say "postgresql-contrib"
-				;;
 			libfaketime)
 				compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || say "$need"
 				;;
