@@ -25,6 +25,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
+#include "utils/tuplestore.h"
 
 #include "ceiling.h"
 #include "clock.h"
