@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/scru64/go-scru64"
 )
@@ -70,4 +71,44 @@ func done() {
 	if failures > 0 {
 		os.Exit(1)
 	}
+}
+
+// What is the same with both drivers, by their function value(): strings; returns the
+// ID of the row.
+func testStrings() string {
+	var s, what string
+	isEqual(value(&s, "INSERT INTO event (what) VALUES ($1) RETURNING id", "first"), "", "INSERT")
+	isEqual(s, psql("SELECT id FROM event"), "DEFAULT gives an ID, a string")
+	first := s
+	isEqual(value(&what, "SELECT what FROM event WHERE id = $1", first), "", "a comparison")
+	isEqual(what, "first", "parameter in a comparison")
+	isEqual(value(&s, "SELECT id FROM event WHERE id >= $1", time.Now().Add(-time.Hour)), "22P02", "a time needs a cast")
+	isEqual(value(&s, "SELECT id FROM event WHERE id >= $1::timestamptz", time.Now().Add(-time.Hour)), "", "and has one")
+	isEqual(value(&s, "SELECT id FROM event WHERE id = $1", "no ID"), "22P02", "the error of bad text")
+	return first
+}
+
+// The library's ID goes in; how it comes out is the driver's own.
+func testLibrary() scru64.Id {
+	var s string
+	bare, err := scru64.Parse(text)
+	check(err)
+	isEqual(value(&s, "SELECT $1::scru64", bare), "22P02", "the library's ID goes in as a number")
+	isEqual(value(&s, "SELECT $1::bigint::scru64", bare), "", "so it needs a cast")
+	isEqual(s, text, "and has one")
+	return bare
+}
+
+// The recipe's ID goes in and comes out.
+func testRecipe() {
+	var id ID
+	isEqual(value(&id, "INSERT INTO event (id, what) VALUES ($1, 'given') RETURNING id",
+		ID{scru64.Id(number)}), "", "INSERT")
+	isEqual(id.String(), text, "the recipe's ID comes out")
+	isEqual(psql("SELECT id FROM event WHERE what = 'given'"), text, "and went in")
+	var none *ID
+	isEqual(value(&none, "SELECT $1::scru64", none), "", "NULL")
+	isEqual(none == nil, true, "is nil")
+	isEqual(value(&none, "SELECT id FROM event WHERE id = $1", id), "", "else a pointer")
+	isEqual(none != nil && *none == id, true, "has the ID")
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgconn"
 	"github.com/jackc/pgx/v4"
@@ -32,37 +31,11 @@ func main() {
 	conn, err = pgx.Connect(ctx, "")
 	check(err)
 
-	// Strings
-	var s, what string
-	isEqual(value(&s, "INSERT INTO event (what) VALUES ($1) RETURNING id", "first"), "", "INSERT")
-	isEqual(s, psql("SELECT id FROM event"), "DEFAULT gives an ID, a string")
-	first := s
-	isEqual(value(&what, "SELECT what FROM event WHERE id = $1", first), "", "a comparison")
-	isEqual(what, "first", "parameter in a comparison")
-	isEqual(value(&s, "SELECT id FROM event WHERE id >= $1", time.Now().Add(-time.Hour)), "22P02", "a time needs a cast")
-	isEqual(value(&s, "SELECT id FROM event WHERE id >= $1::timestamptz", time.Now().Add(-time.Hour)), "", "and has one")
-	isEqual(value(&s, "SELECT id FROM event WHERE id = $1", "no ID"), "22P02", "the error of bad text")
-
-	// The library's ID
-	bare, err := scru64.Parse(text)
-	check(err)
-	isEqual(value(&s, "SELECT $1::scru64", bare), "22P02", "the library's ID goes in as a number")
-	isEqual(value(&s, "SELECT $1::bigint::scru64", bare), "", "so it needs a cast")
-	isEqual(s, text, "and has one")
+	first := testStrings()
+	bare := testLibrary()
 	isEqual(value(&bare, "SELECT id FROM event"), "", "it comes out")
 	isEqual(bare.String(), first, "as it is")
-
-	// The recipe's
-	id := ID{bare}
-	isEqual(value(&id, "INSERT INTO event (id, what) VALUES ($1, 'given') RETURNING id",
-		ID{scru64.Id(number)}), "", "INSERT")
-	isEqual(id.String(), text, "the recipe's ID comes out")
-	isEqual(psql("SELECT id FROM event WHERE what = 'given'"), text, "and went in")
-	var none *ID
-	isEqual(value(&none, "SELECT $1::scru64", none), "", "NULL")
-	isEqual(none == nil, true, "is nil")
-	isEqual(value(&none, "SELECT id FROM event WHERE id = $1", id), "", "else a pointer")
-	isEqual(none != nil && *none == id, true, "has the ID")
+	testRecipe()
 
 	// Arrays
 	ids := []string{text, first}

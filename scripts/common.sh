@@ -479,28 +479,6 @@ remove_dropin()
 }
 
 # ---------------------------------------------------------------------------
-# Documents
-# ---------------------------------------------------------------------------
-
-# What a document shows has to be what is tested: print, for each of its blocks of SQL,
-# whether it is in one of the files as it stands.  Arguments: its name, it, the files
-show_tested()
-{
-	perl -0777 -e '
-		my $name = shift;
-		my ($document, @tests) = map { open(my $file, "<", $_) or die "$_: $!"; <$file> } @ARGV;
-		my $n = 0;
-		while ($document =~ /^```sql\n(.*?)^```$/msg)
-		{
-			my $block = $1;
-			(my $first) = $block =~ /^(.*)$/m;
-			printf "%s: %s: %s\n", (grep { index($_, $block) >= 0 } @tests) ? "ok" : "not ok", $name, $first;
-			$n++;
-		}
-		print "not ok: $name shows nothing\n" if $n == 0;' "$@"
-}
-
-# ---------------------------------------------------------------------------
 # Build and install
 # ---------------------------------------------------------------------------
 

@@ -296,6 +296,9 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
  * another session could be faster, between reading and advancing it.  If one
  * was, and has read a later clock, then the state reads as ahead of the clock
  * here: the case that is provided for anyway.
+ *
+ * Inlined by order: compilers need not where there are several callers, and the call
+ * would be a large part of what an ID costs.
  */
 static pg_attribute_always_inline uint64
 next_id(void)

@@ -47,7 +47,8 @@ our @EXPORT = qw(
   same_shape
 );
 
-# The blocks of a page, in order: line, language, mark (what the comment says), text.
+# The blocks of a page, in order: line, section (its heading), language, mark (what the
+# comment says), text.
 # A restart is a block, too.
 sub blocks_of
 {
@@ -56,6 +57,7 @@ sub blocks_of
 	my $block;    # the one that is being read
 	my $indent = '';
 	my $mark = '';
+	my $section = '';
 	my $number = 0;
 
 	open(my $page, '<', $file) or die "could not open $file: $!";
@@ -77,7 +79,7 @@ sub blocks_of
 		elsif ($line =~ /^(\s*)```(\S*)/)
 		{
 			$indent = $1;
-			$block = { line => $number, language => $2, mark => $mark, text => '' };
+			$block = { line => $number, section => $section, language => $2, mark => $mark, text => '' };
 			$mark = '';
 		}
 		elsif ($line =~ /^\s*<!-- restart -->$/)
@@ -95,6 +97,7 @@ sub blocks_of
 		elsif ($line =~ /\S/)
 		{
 			$mark = '';
+			$section = $1 if $line =~ /^#+ (.*)/;
 		}
 	}
 	die "$file: a block does not end" if $block;

@@ -99,6 +99,7 @@ SELECT count(*) FROM scru64_generate(0);
 SELECT count(*) FROM scru64_generate(1);
 SELECT count(*) FROM scru64_generate(NULL);
 SELECT scru64_generate(-1) LIMIT 1;
+SELECT * FROM scru64_generate(-1);
 \echo :SQLSTATE
 SELECT scru64_generate(-2147483648) LIMIT 1;
 SELECT count(*) FROM (SELECT scru64_generate(3) OFFSET 0) AS g;
