@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgconn"
 	"github.com/jackc/pgx/v4"
-	"github.com/scru64/go-scru64"
 )
 
 var ctx = context.Background()
