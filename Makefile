@@ -13,18 +13,19 @@ OBJS = \
 	src/generate.o \
 	src/generate_errors.o \
 	src/generator.o \
+	src/id_time.o \
 	src/lease.o \
-	src/lease_publish.o \
 	src/leased_slot.o \
 	src/module.o \
 	src/node_slots.o \
 	src/node_spec.o \
 	src/operators.o \
 	src/selectivity.o \
+	src/server.o \
 	src/settings.o \
-	src/time.o \
-	src/type.o \
-	src/views.o
+	src/slots.o \
+	src/type.o
+
 
 # The lease worker's library, with libpq, which the other one does without
 MODULES = src/lease_worker/scru64_lease
@@ -65,12 +66,12 @@ LEASE_OBJS = $(addprefix src/lease_worker/, holding.o kept_lease.o messages.o no
 $(LEASE_OBJS) src/lease_worker/scru64_lease.bc: CPPFLAGS += -I$(libpq_srcdir)
 $(LEASE_OBJS) src/lease_worker/scru64_lease.bc: $(wildcard src/*.h src/lease_worker/*.h) scru64.control
 $(filter-out %/scru64_lease.o,$(LEASE_OBJS)): CFLAGS += $(CFLAGS_SL) -fvisibility=hidden
-src/lease_worker/scru64_lease.so: $(LEASE_OBJS)
+src/lease_worker/scru64_lease.so: $(LEASE_OBJS) src/base36.o src/node_spec.o
 	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_SL) -shared -o $@ $(libpq)
 
 # Every module's symbols share one name space in a server: show others only
 # names that say scru64.
-src/base36.o src/ceiling_page.o src/clock.o src/generate_errors.o src/generator.o src/leased_slot.o src/node_slots.o src/node_spec.o: \
+src/base36.o src/ceiling_page.o src/clock.o src/generate_errors.o src/generator.o src/node_slots.o src/node_spec.o src/slots.o: \
 	CFLAGS += -fvisibility=hidden
 
 ifeq ($(if $(NO_TAP_TESTS),$(TAP_TESTS),1),)

@@ -44,9 +44,33 @@
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
-#include "tick_time.h"
+#include "ceiling_page.h"
+#include "clock.h"
+#include "id_time.h"
+#include "node_slots.h"
+#include "settings.h"
 
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
+
+static Reservation *
+reservation_of_server(void)
+{
+	ensure_slots();
+	return &node_slots->reservation;
+}
+
+/*
+ * The tick up to which IDs may be given out.
+ *
+ * Ordering: a session reads it before it advances a state, which is a full
+ * barrier.  It is raised after the ceiling was flushed, and lowered before all
+ * slots are taken from their nodes: then that fails.
+ */
+uint64
+ceiling_durable(void)
+{
+	return pg_atomic_read_u64(&reservation_of_server()->durable);
+}
 
 /*
  * Start all nodes above a tick, the ceiling on the page, and give out nothing
@@ -58,7 +82,7 @@ PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 static void
 start_above(uint64 ceiling)
 {
-	Reservation *reservation = node_slots_reservation();
+	Reservation *reservation = reservation_of_server();
 
 	pg_atomic_write_u64(&reservation->durable, 0);
 	pg_memory_barrier();
@@ -81,7 +105,7 @@ start_above(uint64 ceiling)
 void
 ceiling_load(uint64 now, uint64 allowance)
 {
-	Reservation *reservation = node_slots_reservation();
+	Reservation *reservation = reservation_of_server();
 	uint64		ceiling;
 
 	if (pg_atomic_read_u32(&reservation->loaded))
@@ -106,18 +130,19 @@ ceiling_load(uint64 now, uint64 allowance)
 }
 
 /*
- * The ceiling that this server has written last, or was started with, in ticks.  It
- * stays as it is until it is unlocked.
+ * The ceiling that this server has written last, or was started with, in ticks.
+ * Nobody raises or sets it until it is let go.
  */
 uint64
-ceiling_hold(void)
+scru64_ceiling_hold(void)
 {
+	ceiling_load(clock_tick(), allowance_ticks());
 	(void) ceiling_page_lock(true);
-	return node_slots_reservation()->written;
+	return reservation_of_server()->written;
 }
 
 void
-ceiling_let_go(void)
+scru64_ceiling_let_go(void)
 {
 	ceiling_page_unlock();
 }
@@ -132,12 +157,12 @@ ceiling_let_go(void)
 static uint64
 reserve(NodeSlot *slot, NodeKey key, uint64 state, uint64 target)
 {
-	Reservation *reservation = node_slots_reservation();
+	Reservation *reservation = reservation_of_server();
 	uint64		current;
 	uint64		ceiling;
 
 	if (!node_slot_read(slot, key, &current) || current != state ||
-		node_slots_durable() >= target)
+		ceiling_durable() >= target)
 		return 0;
 	if (!ceiling_page_read(&ceiling))
 		ceiling_page_damaged("Its page has disappeared since the server was started.");
@@ -164,7 +189,7 @@ bool
 ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 			  bool wait)
 {
-	Reservation *reservation = node_slots_reservation();
+	Reservation *reservation = reservation_of_server();
 	uint64		ceiling;
 
 	if (!ceiling_page_lock(wait))
@@ -182,7 +207,7 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
 	/* in the meantime others can reserve more, or all can have been set back */
 	ceiling_page_wait();
 	(void) ceiling_page_lock(true);
-	if (reservation->written >= ceiling && node_slots_durable() < ceiling)
+	if (reservation->written >= ceiling && ceiling_durable() < ceiling)
 		pg_atomic_write_u64(&reservation->durable, ceiling);
 	ceiling_page_unlock();
 	return true;
@@ -202,7 +227,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 	(void) ceiling_page_lock(true);
 	if (!ceiling_page_exists())
 	{
-		if (pg_atomic_read_u32(&node_slots_reservation()->loaded))
+		if (pg_atomic_read_u32(&reservation_of_server()->loaded))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		ceiling_page_write(0);
 	}

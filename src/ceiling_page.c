@@ -39,7 +39,7 @@
 #include "storage/lock.h"
 #include "storage/smgr.h"
 
-#include "ceiling.h"
+#include "ceiling_page.h"
 
 /* Below every OID that a server gives out, and in no catalog of PostgreSQL. */
 #define CEILING_FILE		9864

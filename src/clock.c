@@ -1,10 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *		The clock: wait for it, notice when it goes back.
+ *		The clocks: wait for the one that people set.
  *
- * Upper storey.  May call node_slots.c, for what a node's sessions have seen of
- * the clock, and generate_errors.c.
+ * Upper storey.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,41 +14,29 @@
 
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/timestamp.h"
 
 #include "clock.h"
+#include "id_time.h"
 
 /* Milliseconds between looks at the clock, which may be set, in a wait. */
 #define MAX_NAP				1000
 
 #define WAIT_EVENT_NAME		"Scru64Clock"
 
-/*
- * Keep the clock as this node's sessions have last seen it, in ticks, and notice
- * when it goes back.
- */
+/* 58000 */
 void
-clock_observe(NodeSlot *slot, uint64 now)
+clock_out_of_range(void)
 {
-	uint64		seen = pg_atomic_read_u64(&slot->clock);
-
-	if (now > seen)
-		pg_atomic_compare_exchange_u64(&slot->clock, &seen, now);
-	else if (now < seen)
-	{
-		/*
-		 * Another session may have read the clock after this one did.  So read
-		 * it again, after what was seen was read: now only a clock that went
-		 * back can be behind it.
-		 */
-		pg_read_barrier();
-		now = clock_tick();
-		if (now < seen &&
-			pg_atomic_compare_exchange_u64(&slot->clock, &seen, now))
-		{
-			pg_atomic_fetch_add_u64(&slot->clock_rollbacks, 1);
-			log_rollback(seen, now);
-		}
-	}
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the clock is out of range for type %s", "scru64"),
+			 errdetail("The clock reads %s. IDs have times from %s to %s.",
+					   pstrdup(timestamptz_to_str(GetCurrentTimestamp())),
+					   pstrdup(timestamptz_to_str(time_of_tick(SCRU64_FIRST_TIMESTAMP))),
+					   pstrdup(timestamptz_to_str(time_of_tick(SCRU64_LAST_TIMESTAMP)))),
+			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+					 "scru64.node_spec", "scru64_set_ceiling()")));
 }
 
 /* Sleep until the clock reaches a tick, or for a moment: then look again. */

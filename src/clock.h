@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * clock.h
- *		The clock: read it, wait for it, notice when it goes back.
+ *		The clocks: read them, wait for one.
  *
- * Upper storey.
+ * Upper storey.  The clock is the one that people set; the monotonic clock is one that
+ * nobody sets, the same for all processes of the server.  instr_time is no such clock:
+ * from PostgreSQL 19 on it is the operating system's or a counter of the processor.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,8 +14,9 @@
 
 #include <time.h>
 
-#include "generate_errors.h"
-#include "node_slots.h"
+#include "pg_compat.h"
+
+#include "scru64.h"
 
 /*
  * A tick is 256 ms, so the cheap clock will do.  It never differs from the
@@ -38,6 +41,18 @@ clock_ms(void)
 	return (int64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
 }
 
+/* Milliseconds since some time in the past, by the monotonic clock. */
+static inline int64
+monotonic_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
+}
+
+pg_noreturn extern void clock_out_of_range(void);
+
 /* The clock in ticks; an error before 1970, where there are none. */
 static inline uint64
 clock_tick(void)
@@ -49,7 +64,6 @@ clock_tick(void)
 	return (uint64) now_ms >> SCRU64_TICK_SHIFT;
 }
 
-extern void clock_observe(NodeSlot *slot, uint64 now);
 extern void clock_wait(uint64 due);
 
 #endif							/* CLOCK_H */

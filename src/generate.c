@@ -31,6 +31,7 @@
 #include "clock.h"
 #include "generate_errors.h"
 #include "lease.h"
+#include "node_slots.h"
 #include "settings.h"
 
 /* How far the ceiling is put ahead of the clock, in ticks: about four seconds. */
@@ -54,7 +55,7 @@ continue_after_prev(NodeSlot *slot, uint64 state)
 
 	if (node_state_last(state, &session_node.generator) >= spec->node_prev)
 		return true;
-	if (node_slots_durable() < tick)
+	if (ceiling_durable() < tick)
 		(void) ceiling_raise(slot, session_node.key, state, tick, true);
 	else
 		(void) node_slot_advance(slot, &state, spec->node_prev);
@@ -118,6 +119,8 @@ attach(void)
 	uint64		state;
 	NodeSlot   *slot;
 	NodeReport	obstacle;
+	LeaseInfo	info;
+	bool		has_place;
 
 	PreventCommandDuringRecovery("scru64_generate()");
 	drop_block();
@@ -128,7 +131,9 @@ attach(void)
 		/* an error must not leave a slot with another node's key */
 		session_node.slot = NULL;
 		ceiling_load(now, allowance);
-		slot = lease_find_slot(&session_node.key, &state);
+		slot = lease_find_slot(&session_node.key, &state, &info, &has_place);
+		if (slot == NULL)
+			no_lease(&info, has_place);
 		session_node.generator = generator_make(node_of_key(session_node.key));
 		session_node.slot = slot;
 		return;
@@ -147,7 +152,7 @@ attach(void)
 	} while (!continue_after_prev(slot, state));
 
 	if (!node_state_is_id(state) && node_state_tick(state) > now)
-		log_start(state);
+		log_start(slot, state);
 	session_node.slot = slot;
 }
 
@@ -176,8 +181,9 @@ is_below_ceiling(uint64 state, uint64 tick, uint64 now, bool overflow)
 {
 	uint64		ahead = ceiling_ahead(allowance_ticks(), overflow);
 	uint64		target = Min(Max(tick, now + ahead), SCRU64_LAST_TIMESTAMP);
-	uint64		durable = node_slots_durable();
+	uint64		durable = ceiling_durable();
 	bool		early = tick <= durable;
+	LeaseInfo	info;
 
 	/*
 	 * Ordering: the limit is read after the state and the key, and within one life
@@ -186,7 +192,8 @@ is_below_ceiling(uint64 state, uint64 tick, uint64 now, bool overflow)
 	pg_read_barrier();
 	if (tick > pg_atomic_read_u64(&session_node.slot->limit))
 	{
-		lease_wait_for_renewal(session_node.slot, session_node.key, tick);
+		if (!lease_wait_for_renewal(session_node.slot, session_node.key, tick, &info))
+			lease_is_over(&info, tick);
 		return false;
 	}
 
@@ -194,6 +201,35 @@ is_below_ceiling(uint64 state, uint64 tick, uint64 now, bool overflow)
 		return true;
 	return !ceiling_raise(session_node.slot, session_node.key, state, target,
 						  !early);
+}
+
+/*
+ * Keep the clock as this node's sessions have last seen it, in ticks, and notice
+ * when it goes back.
+ */
+static void
+observe_clock(NodeSlot *slot, uint64 now)
+{
+	uint64		seen = pg_atomic_read_u64(&slot->clock);
+
+	if (now > seen)
+		pg_atomic_compare_exchange_u64(&slot->clock, &seen, now);
+	else if (now < seen)
+	{
+		/*
+		 * Another session may have read the clock after this one did.  So read
+		 * it again, after what was seen was read: now only a clock that went
+		 * back can be behind it.
+		 */
+		pg_read_barrier();
+		now = clock_tick();
+		if (now < seen &&
+			pg_atomic_compare_exchange_u64(&slot->clock, &seen, now))
+		{
+			node_slot_count(slot, NODE_ROLLBACKS);
+			log_rollback(slot, seen, now);
+		}
+	}
 }
 
 /* Has the node given out the last ID of a tick? */
@@ -243,7 +279,7 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 		return false;
 	}
 
-	clock_observe(slot, now);
+	observe_clock(slot, now);
 	allowance = allowance_of_state(*state);
 	last = node_state_last(*state, &session_node.generator);
 	verdict = generator_next(&session_node.generator, last, now, allowance,
@@ -260,17 +296,17 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 				!take(state, *next))
 				return false;
 			if (overflow)
-				pg_atomic_fetch_add_u64(&slot->counter_overflows, 1);
+				node_slot_count(slot, NODE_OVERFLOWS);
 			if (scru64_get_timestamp(*next) != scru64_get_timestamp(last))
 				node_slot_count_used(slot, last, *next);
 			return true;
 		case GENERATOR_WAIT:
 			if (!*waited)
 			{
-				pg_atomic_fetch_add_u64(&slot->waits, 1);
+				node_slot_count(slot, NODE_WAITS);
 				if (is_full(*state))
-					pg_atomic_fetch_add_u64(&slot->saturated, 1);
-				log_wait(*state);
+					node_slot_count(slot, NODE_SATURATED);
+				log_wait(slot, *state);
 				/* a larger node may help */
 				if (session_node.spec.node.node_id_size == 0)
 					lease_wake_worker(false);
@@ -329,7 +365,7 @@ next_id(void)
 		{
 			/* ahead of the clock, by load or because the clock went back */
 			if (scru64_get_timestamp(next) != now)
-				clock_observe(session_node.slot, now);
+				observe_clock(session_node.slot, now);
 			if (likely(take(&state, next)))
 				return next;
 		}

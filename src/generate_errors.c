@@ -4,7 +4,7 @@
  *		What generation says: its errors, and its lines in the log.
  *
  * Upper storey.  Says it of the session's node, and decides nothing but how often
- * something is logged.  May call node_slots.c for that, and settings.c.
+ * something is logged.  May call slots.c for that, and settings.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,10 +18,8 @@
 #include "base36.h"
 #include "generate_errors.h"
 #include "settings.h"
-#include "tick_time.h"
-
-#define NODE_SPEC_SETTING	"scru64.node_spec"
-#define ALLOWANCE_SETTING	"scru64.rollback_allowance"
+#include "slots.h"
+#include "id_time.h"
 
 /*
  * Text, palloc'd
@@ -136,18 +134,22 @@ clock_behind(uint64 state)
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
 }
 
-/* 58000 */
+/* 55000 */
 void
-clock_out_of_range(void)
+no_lease(const LeaseInfo *info, bool has_place)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the clock is out of range for type %s", "scru64"),
-			 errdetail("The clock reads %s. IDs have times from %s to %s.",
-					   clock_text(), time_text(SCRU64_FIRST_TIMESTAMP),
-					   time_text(SCRU64_LAST_TIMESTAMP)),
-			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
-					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this server has no lease of a node"),
+			 !has_place ?
+			 errdetail("There is no free slot for the lease worker.") :
+			 info->last_error[0] != '\0' ?
+			 errdetail("The lease worker says: %s", info->last_error) :
+			 errdetail("The lease worker has not got one yet."),
+			 !has_place ?
+			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
+			 errhint("See the view %s and the server log. It is tried again and again.",
+					 "scru64_lease")));
 }
 
 /* 55000; tick: of the ID that is not given out */
@@ -174,9 +176,9 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 
 /* The node starts in the future, where its first ID will be. */
 void
-log_start(uint64 state)
+log_start(NodeSlot *slot, uint64 state)
 {
-	if (!node_slots_log_is_due(NODE_LOG_START, session_node.key))
+	if (!slot_log_is_due(slot, NODE_LOG_START))
 		return;
 	ereport(LOG,
 			(errmsg("node %s starts after %s, which is ahead of the clock",
@@ -187,9 +189,9 @@ log_start(uint64 state)
 
 /* Times in ticks. */
 void
-log_rollback(uint64 seen, uint64 now)
+log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
 {
-	if (!node_slots_log_is_due(NODE_LOG_ROLLBACK, session_node.key))
+	if (!slot_log_is_due(slot, NODE_LOG_ROLLBACK))
 		return;
 	ereport(LOG,
 			(errmsg("the clock went back from %s to %s",
@@ -200,9 +202,9 @@ log_rollback(uint64 seen, uint64 now)
 }
 
 void
-log_wait(uint64 state)
+log_wait(NodeSlot *slot, uint64 state)
 {
-	if (!node_slots_log_is_due(NODE_LOG_WAIT, session_node.key))
+	if (!slot_log_is_due(slot, NODE_LOG_WAIT))
 		return;
 	ereport(LOG,
 			(errmsg("node %s waits for the clock", session_node_text()),

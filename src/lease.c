@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * lease.c
- *		The server's lease of a node, as sessions see it.
+ *		What the sessions and the lease worker tell each other.
  *
- * Upper storey.  The lease worker, of a library of its own, leases a node and
- * publishes it through lease_publish.c; sessions without a node spec use it, have the
- * worker started, and wait here for what they need of it.  scru64_set_ceiling() is
- * here, because it ends the lease.
+ * Upper storey.  The worker, of a library of its own, leases a node, and gives it to
+ * the sessions in leased_slot.c; they have the worker started, call it, and wait here for
+ * what they need of it.  Raises no error: generate.c does.
  *
  * A lease is a window in ID space: its IDs are of ticks after that of its grant, and
  * not after that of its expiry, both by the realm's clock.  The upper end is the
@@ -15,34 +14,29 @@
  *
  * What guards what:
  *
- *	the lease's slot, Lease.last_key, last_state
- *						the lock of the slots, see node_slots.c.
- *	Lease.info, worker_latch
- *						Lease.mutex, held for a copy only.
- *	Lease.requested, called
- *						atomic; hints.
+ *	Lease.info, worker_latch	Lease.mutex, held for a copy only.
+ *	Lease.requested, called		atomic; hints.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "access/xlog.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "tcop/utility.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
 #include "utils/timestamp.h"
 
-#include "ceiling.h"
-#include "generate_errors.h"
+#include "clock.h"
 #include "lease.h"
-#include "monotonic.h"
+#include "leased_slot.h"
 #include "settings.h"
-#include "tick_time.h"
 
 /* How long a session waits for the worker, and between looks, in milliseconds. */
 #define MAX_WAIT			10000
@@ -56,23 +50,51 @@
 #define WORKER_FUNCTION		"scru64_lease_main"
 #define WORKER_RESTART		5	/* seconds */
 
-PG_FUNCTION_INFO_V1(scru64_set_ceiling);
-
 extern PGDLLEXPORT void scru64_lease_main(Datum arg);
 
-void
-lease_init(Lease *lease)
+/* What sessions and the worker tell each other; see lease.c for what guards what. */
+typedef struct Lease
 {
-	SpinLockInit(&lease->mutex);
-	pg_atomic_init_u64(&lease->requested, 0);
-	pg_atomic_init_u32(&lease->called, 0);
-	ConditionVariableInit(&lease->changed);
+	slock_t		mutex;
+	LeaseInfo	info;
+	Latch	   *worker_latch;
+	pg_atomic_uint32 called;	/* does a session wait for the realm? */
+	pg_atomic_uint64 requested; /* when a worker was asked for, monotonic seconds */
+	ConditionVariable changed;
+} Lease;
+
+static Lease *the_lease = NULL;
+
+static void
+init_lease(void *memory)
+{
+	Lease	   *new_lease = memory;
+
+	memset(new_lease, 0, sizeof(Lease));
+	SpinLockInit(&new_lease->mutex);
+	pg_atomic_init_u64(&new_lease->requested, 0);
+	pg_atomic_init_u32(&new_lease->called, 0);
+	ConditionVariableInit(&new_lease->changed);
+}
+
+Size
+lease_size(void)
+{
+	return sizeof(Lease);
+}
+
+static Lease *
+shared_lease(void)
+{
+	if (the_lease == NULL)
+		the_lease = compat_shared_memory(SHARED_MEMORY_NAME("lease"), sizeof(Lease), init_lease);
+	return the_lease;
 }
 
 LeaseInfo
 lease_info(void)
 {
-	Lease	   *lease = node_slots_lease();
+	Lease	   *lease = shared_lease();
 	LeaseInfo	info;
 
 	SpinLockAcquire(&lease->mutex);
@@ -126,7 +148,7 @@ scru64_lease_main(Datum arg)
 static bool
 request_worker(void)
 {
-	Lease	   *lease = node_slots_lease();
+	Lease	   *lease = shared_lease();
 	uint64		last = pg_atomic_read_u64(&lease->requested);
 	uint64		now = monotonic_ms() / 1000 + 1;
 	BackgroundWorker worker;
@@ -143,7 +165,7 @@ request_worker(void)
 void
 lease_wake_worker(bool call_realm)
 {
-	Lease	   *lease = node_slots_lease();
+	Lease	   *lease = shared_lease();
 	Latch	   *latch;
 
 	if (call_realm)
@@ -162,7 +184,7 @@ nap(void)
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event(WAIT_EVENT_NAME);
-	(void) ConditionVariableTimedSleep(&node_slots_lease()->changed, NAP, wait_event);
+	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP, wait_event);
 }
 
 /* Is it worth to wait for the worker? */
@@ -175,48 +197,29 @@ worth_waiting(const LeaseInfo *info, uint64 began)
 		(info->busy || (info->failures == 0 && info->next_attempt_at < enough));
 }
 
-static void
-no_lease(const LeaseInfo *info, bool has_place)
-{
-	ConditionVariableCancelSleep();
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("this server has no lease of a node"),
-			 !has_place ?
-			 errdetail("There is no free slot for the lease worker.") :
-			 info->last_error[0] != '\0' ?
-			 errdetail("The lease worker says: %s", info->last_error) :
-			 errdetail("The lease worker has not got one yet."),
-			 !has_place ?
-			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
-			 errhint("See the view %s and the server log. It is tried again and again.",
-					 "scru64_lease")));
-}
-
 /*
  * The slot of the server's lease, its node and its state.  Waits for the worker,
- * cancellably and not for long; 55000 if there is no lease then.
+ * cancellably and not for long; NULL if there is no lease then, and why.
  */
 NodeSlot *
-lease_find_slot(NodeKey *key, uint64 *state)
+lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 {
 	uint64		began = monotonic_ms();
 
 	for (;;)
 	{
-		NodeSlot   *slot = node_slots_find_leased(key, state);
-		LeaseInfo	info;
-		bool		has_place;
+		NodeSlot   *slot = leased_slot_find(key, state);
 
-		if (slot != NULL)
+		if (slot == NULL)
+		{
+			*has_place = request_worker();
+			*info = lease_info();
+		}
+		if (slot != NULL || !*has_place || !worth_waiting(info, began))
 		{
 			ConditionVariableCancelSleep();
 			return slot;
 		}
-		has_place = request_worker();
-		info = lease_info();
-		if (!has_place || !worth_waiting(&info, began))
-			no_lease(&info, has_place);
 		lease_wake_worker(true);
 		nap();
 	}
@@ -224,67 +227,89 @@ lease_find_slot(NodeKey *key, uint64 *state)
 
 /*
  * Wait until the window of the lease reaches a tick, or the slot is another
- * node's; 55000 if no renewal is on its way or it takes too long.
+ * node's.  False if no renewal is on its way or it takes too long.
  */
-void
-lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick)
+bool
+lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
 {
 	uint64		began = monotonic_ms();
 
 	/* from here on no change is missed */
-	ConditionVariablePrepareToSleep(&node_slots_lease()->changed);
+	ConditionVariablePrepareToSleep(&shared_lease()->changed);
 	lease_wake_worker(true);
 	nap();
 	for (;;)
 	{
 		uint64		state;
-		LeaseInfo	info = lease_info();
+		bool		reached = !node_slot_read(slot, key, &state) ||
+			pg_atomic_read_u64(&slot->limit) >= tick;
 
-		if (!node_slot_read(slot, key, &state) ||
-			pg_atomic_read_u64(&slot->limit) >= tick)
+		*info = lease_info();
+		if (reached || !info->busy || monotonic_ms() - began >= MAX_WAIT)
 		{
 			ConditionVariableCancelSleep();
-			return;
-		}
-		if (!info.busy || monotonic_ms() - began >= MAX_WAIT)
-		{
-			ConditionVariableCancelSleep();
-			lease_is_over(&info, tick);
+			return reached;
 		}
 		nap();
 	}
 }
 
 /*
- * scru64_set_ceiling(timestamptz) -> void
- *
- * Whatever was given out and whatever the page says: all nodes of this server
- * start after this time.  42501 for all but superusers, 25006 in recovery, 22008
- * for a time without a tick.
- *
- * It ends the lease, and nobody resumes that: the ceiling no longer tells how far
- * its IDs went.
+ * The worker's side
  */
-Datum
-scru64_set_ceiling(PG_FUNCTION_ARGS)
+
+void
+scru64_lease_set_info(const LeaseInfo *info)
 {
-	char		name[LEASE_OBJECT_NAMELEN];
-	uint64		ceiling;
+	Lease	   *lease = shared_lease();
 
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to call %s", "scru64_set_ceiling()"),
-				 errdetail("Whoever sets the ceiling can make IDs come again."),
-				 errhint("Ask a superuser of this server.")));
-	PreventCommandDuringRecovery("scru64_set_ceiling()");
-	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
+	SpinLockAcquire(&lease->mutex);
+	lease->info = *info;
+	SpinLockRelease(&lease->mutex);
+	ConditionVariableBroadcast(&lease->changed);
+}
 
-	scru64_lease_object_name(name);
-	(void) shm_unlink(name);
-	ceiling_set(ceiling);
-	/* it may have renewed, and kept, the lease meanwhile */
-	(void) shm_unlink(name);
-	lease_wake_worker(true);
-	PG_RETURN_VOID();
+/* Become the server's only lease worker.  False if there is one. */
+bool
+scru64_lease_claim(pid_t worker_pid)
+{
+	Lease	   *lease = shared_lease();
+	bool		claimed;
+
+	SpinLockAcquire(&lease->mutex);
+	claimed = lease->info.worker_pid == 0;
+	if (claimed)
+		lease->info.worker_pid = worker_pid;
+	SpinLockRelease(&lease->mutex);
+	return claimed;
+}
+
+void
+scru64_lease_attach_worker(Latch *latch)
+{
+	Lease	   *lease = shared_lease();
+
+	SpinLockAcquire(&lease->mutex);
+	lease->worker_latch = latch;
+	SpinLockRelease(&lease->mutex);
+}
+
+/* Has a session called since the last time? */
+bool
+scru64_lease_was_called(void)
+{
+	return pg_atomic_exchange_u32(&shared_lease()->called, 0) != 0;
+}
+
+/* The object that a lease is kept in; a copy of the data directory has another. */
+void
+scru64_lease_object_name(char *name)
+{
+	struct stat dir;
+
+	if (stat(DataDir, &dir) != 0)
+		memset(&dir, 0, sizeof(dir));
+	snprintf(name, LEASE_OBJECT_NAMELEN, "/scru64_lease.%u.%llx.%llx",
+			 (unsigned int) geteuid(), (unsigned long long) dir.st_dev,
+			 (unsigned long long) dir.st_ino);
 }

@@ -11,11 +11,9 @@
 #define LEASE_H
 
 #include "datatype/timestamp.h"
-#include "storage/condition_variable.h"
 #include "storage/latch.h"
-#include "storage/spin.h"
 
-#include "node_slots.h"
+#include "slot.h"
 
 #define LEASE_TEXT_LEN		256
 #define LEASE_OBJECT_NAMELEN	128
@@ -38,31 +36,10 @@ typedef struct LeaseInfo
 	char		size_reason[LEASE_TEXT_LEN];
 } LeaseInfo;
 
-/* What the worker sees of the node that the sessions use. */
-typedef struct LeaseLook
-{
-	Scru64Node	node;
-	uint64		last_id;		/* or the last that it can have given out */
-	uint64		saturated;		/* since the node's beginning, as used */
-	uint64		used;
-} LeaseLook;
-
-struct Lease
-{
-	slock_t		mutex;
-	LeaseInfo	info;
-	Latch	   *worker_latch;
-	pg_atomic_uint32 called;	/* does a session wait for the realm? */
-	pg_atomic_uint64 requested; /* when a worker was asked for, monotonic seconds */
-	ConditionVariable changed;
-	NodeKey		last_key;		/* of a lease that was ended, */
-	uint64		last_state;		/* and its last state, or 0 */
-};
-
-extern void lease_init(Lease *lease);
+extern Size lease_size(void);
 extern LeaseInfo lease_info(void);
-extern NodeSlot *lease_find_slot(NodeKey *key, uint64 *state);
-extern void lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick);
+extern NodeSlot *lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place);
+extern bool lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
 extern void lease_wake_worker(bool call_realm);
 extern void register_lease_worker(void);
 
@@ -70,17 +47,7 @@ extern void register_lease_worker(void);
 extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
 extern PGDLLEXPORT bool scru64_lease_claim(pid_t worker_pid);
 extern PGDLLEXPORT void scru64_lease_attach_worker(Latch *latch);
-extern PGDLLEXPORT void scru64_lease_object_name(char *name);
-extern PGDLLEXPORT uint64 scru64_lease_hold_ceiling(void);
-extern PGDLLEXPORT void scru64_lease_let_ceiling_go(void);
-extern PGDLLEXPORT bool scru64_lease_begin(Scru64Node node, uint64 timestamp, uint64 limit);
-extern PGDLLEXPORT void scru64_lease_extend(Scru64Node node, uint64 limit);
-extern PGDLLEXPORT HandOver scru64_lease_hand_over(Scru64Node node, uint64 timestamp,
-												   uint64 limit, uint64 *last_id);
-extern PGDLLEXPORT uint64 scru64_lease_end(void);
-extern PGDLLEXPORT bool scru64_lease_look(LeaseLook *look);
 extern PGDLLEXPORT bool scru64_lease_was_called(void);
-extern PGDLLEXPORT bool scru64_lease_parse_spec(const char *text, NodeSpec *spec);
-extern PGDLLEXPORT void scru64_lease_id_text(uint64 id, char *text);
+extern PGDLLEXPORT void scru64_lease_object_name(char *name);
 
 #endif							/* LEASE_H */

@@ -3,8 +3,8 @@
  * leased_slot.c
  *		The slot of the node that this server has leased.
  *
- * Upper storey.  A part of the shared memory of node_slots.c, where it says what
- * guards what; as there, nothing raises, allocates or waits while the lock is held.
+ * Upper storey.  A part of the shared memory of slots.c, where it says what guards
+ * what; as there, nothing raises, allocates or waits while the lock is held.
  *
  * The slot is never reclaimed and never retired.  Its node starts after the lease's
  * grant, or above the ceiling, and not at the floor: nobody else has given out
@@ -24,11 +24,11 @@
  */
 #include "postgres.h"
 
-#include "node_slots_shared.h"
+#include "leased_slot.h"
 
 /* Does a node share IDs with one that was leased?  Lock held. */
 bool
-overlaps_leased(Scru64Node node, NodeReport *obstacle)
+leased_overlaps(Scru64Node node, NodeReport *obstacle)
 {
 	for (int i = 0; i < LEASED_NODES; i++)
 	{
@@ -46,21 +46,21 @@ overlaps_leased(Scru64Node node, NodeReport *obstacle)
 
 /* Take the slot of the lease from its node, if it has one.  Lock held exclusively. */
 void
-take_lease(void)
+leased_slot_take(void)
 {
 	NodeKey		key = pg_atomic_read_u32(&node_slots->leased.key);
 
 	if (key == 0)
 		return;
-	node_slots->lease.last_key = key;
-	node_slots->lease.last_state = take_slot(&node_slots->leased);
+	node_slots->ended_key = key;
+	node_slots->ended_state = slot_take(&node_slots->leased);
 }
 
 /* The slot of the server's lease, or NULL while there is none. */
 NodeSlot *
-node_slots_find_leased(NodeKey *key, uint64 *state)
+leased_slot_find(NodeKey *key, uint64 *state)
 {
-	ensure_node_slots();
+	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	*key = pg_atomic_read_u32(&node_slots->leased.key);
 	*state = pg_atomic_read_u64(&node_slots->leased.state);
@@ -88,7 +88,7 @@ is_set_by_hand(Scru64Node node)
  * Give the slot of the lease, which is taken, to a node: IDs after the tick
  * timestamp, up to the tick limit.  Lock held exclusively.
  *
- * Ordering: the limit is written before the state and the key, see give_slot().
+ * Ordering: the limit is written before the state and the key, see slot_give().
  */
 static void
 give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
@@ -99,7 +99,7 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, limit);
 	pg_write_barrier();
-	(void) start_node(slot, node_key(node), start_word(timestamp), 0);
+	(void) slot_start(slot, node_key(node), start_word(timestamp), 0);
 }
 
 /*
@@ -107,16 +107,17 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
  * node shares IDs with one that sessions have set.
  */
 bool
-node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+scru64_leased_begin(Scru64Node node, uint64 timestamp, uint64 limit)
 {
 	bool		is_free;
 
+	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_free = !is_set_by_hand(node);
 	if (is_free)
 	{
 		if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
-			forget_state(take_slot(&node_slots->leased));
+			forget_state(slot_take(&node_slots->leased));
 		give_lease(node, timestamp, limit);
 	}
 	LWLockRelease(&node_slots->lock);
@@ -124,8 +125,23 @@ node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 }
 
 /*
+ * The last ID of a node with a lease: the one it has given out, or the last it can
+ * have given out before it was started in this tick.
+ */
+static uint64
+last_of_state(Scru64Node node, uint64 state)
+{
+	Generator	generator;
+
+	if (state == 0 || state == NODE_STATE_CHANGING)
+		return 0;
+	generator = generator_make(node);
+	return node_state_last(state, &generator);
+}
+
+/*
  * Have the sessions go on with the node of another lease, whose IDs are all after
- * those of the one that is current.  *state is the last of that.
+ * those of the one that is current; *last_id is the last of that.
  *
  * The node has to be of use at once: its lease must begin no later than what the
  * sessions may give out now, and go on for longer than they may be ahead of the clock.
@@ -134,16 +150,19 @@ node_slots_start_lease(Scru64Node node, uint64 timestamp, uint64 limit)
  *	allowance	scru64.rollback_allowance, in ticks
  */
 HandOver
-node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now,
-					 uint64 allowance, uint64 *state)
+scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now,
+						uint64 allowance, uint64 *last_id)
 {
 	NodeSlot   *slot = &node_slots->leased;
 	HandOver	result = HAND_OVER_DONE;
+	NodeKey		key;
+	uint64		state;
 	uint64		last;
 
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	key = pg_atomic_read_u32(&slot->key);
 	last = node_state_tick(pg_atomic_read_u64(&slot->state));
-	if (pg_atomic_read_u32(&slot->key) == 0)
+	if (key == 0)
 		result = HAND_OVER_ENDED;
 	else if (is_set_by_hand(node))
 		result = HAND_OVER_OVERLAPS;
@@ -153,9 +172,10 @@ node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now
 		result = HAND_OVER_AHEAD;
 	else
 	{
-		*state = take_slot(slot);
-		forget_state(*state);
-		give_lease(node, Max(timestamp, node_state_tick(*state)), limit);
+		state = slot_take(slot);
+		forget_state(state);
+		*last_id = last_of_state(node_of_key(key), state);
+		give_lease(node, Max(timestamp, node_state_tick(state)), limit);
 	}
 	LWLockRelease(&node_slots->lock);
 	return result;
@@ -163,7 +183,7 @@ node_slots_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now
 
 /* Raise the limit of the lease, if it is of this node. */
 void
-node_slots_extend_lease(Scru64Node node, uint64 limit)
+scru64_leased_extend(Scru64Node node, uint64 limit)
 {
 	NodeSlot   *slot = &node_slots->leased;
 
@@ -174,41 +194,47 @@ node_slots_extend_lease(Scru64Node node, uint64 limit)
 	LWLockRelease(&node_slots->lock);
 }
 
-/*
- * End the lease: from here on none of its IDs leaves.  Returns its last state and
- * its node, also if it was ended before; 0 if there was none.
- */
+/* End the lease: from here on none of its IDs leaves.  Its last ID, or 0 if there was none. */
 uint64
-node_slots_end_lease(Scru64Node *node)
+scru64_leased_end(void)
 {
-	Lease	   *lease = &node_slots->lease;
 	uint64		state;
+	Scru64Node	node;
 
+	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	take_lease();
-	state = lease->last_state;
-	*node = node_of_key(lease->last_key);
-	lease->last_state = 0;
+	leased_slot_take();
+	state = node_slots->ended_state;
+	node = node_of_key(node_slots->ended_key);
+	node_slots->ended_state = 0;
 	/* a node by hand that was leased too long ago to be refused starts above it */
 	if (state != 0)
 		forget_state(state);
 	LWLockRelease(&node_slots->lock);
-	return state;
+	return last_of_state(node, state);
 }
 
-/* What there is to know of the leased node.  False if there is none. */
+/*
+ * Is there a lease, or has somebody ended it, by scru64_set_ceiling() for example?
+ * Else how its node does.
+ */
 bool
-node_slots_report_lease(NodeReport *report)
+scru64_leased_look(LeaseLook *look)
 {
 	NodeSlot   *slot;
 	NodeKey		key;
 
-	ensure_node_slots();
+	ensure_slots();
 	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	key = pg_atomic_read_u32(&slot->key);
 	if (key != 0)
-		report_slot(slot, key, report);
+	{
+		look->node = node_of_key(key);
+		look->last_id = last_of_state(look->node, pg_atomic_read_u64(&slot->state));
+		look->saturated = pg_atomic_read_u64(&slot->counts[NODE_SATURATED]);
+		look->used = pg_atomic_read_u64(&slot->counts[NODE_USED]);
+	}
 	LWLockRelease(&node_slots->lock);
 	return key != 0;
 }

@@ -17,8 +17,8 @@
 #include "storage/shmem.h"
 
 #include "lease.h"
-#include "node_slots.h"
 #include "settings.h"
+#include "slots.h"
 
 COMPAT_MODULE_MAGIC("scru64", SCRU64_VERSION);
 
@@ -31,7 +31,8 @@ request_shared_memory(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	RequestAddinShmemSpace(node_slots_size());
+	RequestAddinShmemSpace(sizeof(NodeSlots));
+	RequestAddinShmemSpace(lease_size());
 }
 
 void

@@ -30,9 +30,6 @@
 #include "settings.h"
 
 #define GUC_PREFIX			"scru64"
-#define NODE_SPEC_SETTING	GUC_PREFIX ".node_spec"
-#define ALLOWANCE_SETTING	GUC_PREFIX ".rollback_allowance"
-#define REALM_SETTING		GUC_PREFIX ".realm"
 #define NODE_SPEC_VARIABLE	"SCRU64_NODE_SPEC"
 
 #define NODE_SPEC_EXAMPLES \

@@ -11,8 +11,12 @@
 #define SETTINGS_H
 
 #include "generator.h"
-#include "node_slots.h"
 #include "node_spec.h"
+#include "slot.h"
+
+#define NODE_SPEC_SETTING	"scru64.node_spec"
+#define ALLOWANCE_SETTING	"scru64.rollback_allowance"
+#define REALM_SETTING		"scru64.realm"
 
 /* The node of this session. */
 typedef struct SessionNode

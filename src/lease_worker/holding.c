@@ -19,6 +19,8 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "../ceiling.h"
+#include "../id_time.h"
 #include "../settings.h"
 #include "lease_worker.h"
 
@@ -133,7 +135,7 @@ keep_held(Worker *worker)
 	LeaseLook	look;
 
 	keep_lease(&worker->held);
-	if (!scru64_lease_look(&look))
+	if (!scru64_leased_look(&look))
 		keep_lease(&none);
 }
 
@@ -145,7 +147,7 @@ begin_lease(Worker *worker, const HeldLease *lease)
 
 	worker->held = *lease;
 	keep_held(worker);
-	(void) scru64_lease_look(&look);
+	(void) scru64_leased_look(&look);
 	node_size_begin(&worker->size, (int) lease->node.node_id_size, monotonic_ms(),
 					look.saturated, look.used);
 	publish(worker);
@@ -164,14 +166,14 @@ can_resume(HeldLease *held, uint64 ceiling)
 	if (!recall_lease(held) || held->lease_id[0] == '\0' ||
 		held->address != address_hash(scru64_realm))
 		return false;
-	if (scru64_lease_look(&look) &&
+	if (scru64_leased_look(&look) &&
 		look.node.node_id == held->node.node_id &&
 		look.node.node_id_size == held->node.node_id_size)
 		return true;
 	/* of a worker that was changing it */
-	(void) scru64_lease_end();
+	(void) scru64_leased_end();
 	return held->start < ceiling && ceiling <= held->limit &&
-		scru64_lease_begin(held->node, ceiling, held->limit);
+		scru64_leased_begin(held->node, ceiling, held->limit);
 }
 
 /* The lease of this postmaster, if there is one that may go on. */
@@ -182,16 +184,16 @@ resume_lease(Worker *worker)
 	bool		resumed;
 
 	StartTransactionCommand();
-	resumed = can_resume(&held, scru64_lease_hold_ceiling());
+	resumed = can_resume(&held, scru64_ceiling_hold());
 	if (resumed)
 		begin_lease(worker, &held);
 	else
 	{
 		/* of a worker that has left nothing: nobody could renew or release it */
-		(void) scru64_lease_end();
+		(void) scru64_leased_end();
 		keep_lease(&worker->held);
 	}
-	scru64_lease_let_ceiling_go();
+	scru64_ceiling_let_go();
 	CommitTransactionCommand();
 	if (!resumed)
 		return;
@@ -235,7 +237,7 @@ take_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 	worker->next_lease = monotonic_ms() + worker->lease_pause;
 	worker->lease_pause = Min(2 * worker->lease_pause,
 							 Max(MIN_LEASE_PAUSE, (int64) scru64_lease_ttl * 1000 / 16));
-	if (!scru64_lease_begin(lease.node, lease.start, lease.limit))
+	if (!scru64_leased_begin(lease.node, lease.start, lease.limit))
 	{
 		shield(conn, deadline, answer, &lease);
 		return false;
@@ -260,20 +262,20 @@ renew_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 	int64		age = (monotonic_ms() - worker->got_lease_at) / 1000;
 	TimestampTz clock;
 
-	(void) scru64_lease_look(&look);
+	(void) scru64_leased_look(&look);
 	if (!call_renew(conn, deadline, answer, window(Max(FIRST_TTL, age)),
 					longest_window(), look.last_id, &worker->held, &clock))
 	{
 		/* the realm has ended it, so that somebody else may have the node */
 		if (answer->over || (answer->refused && realm_now(worker) >= worker->held.expires_at))
 		{
-			(void) scru64_lease_end();
+			(void) scru64_leased_end();
 			forget_lease(worker);
 		}
 		return false;
 	}
 	hear_clock(worker, clock);
-	scru64_lease_extend(worker->held.node, worker->held.limit);
+	scru64_leased_extend(worker->held.node, worker->held.limit);
 	worker->lease_pause = MIN_LEASE_PAUSE;
 	keep_held(worker);
 	return true;
@@ -287,7 +289,7 @@ void
 release_lease(Worker *worker)
 {
 	HeldLease	lease = worker->held;
-	uint64		last_id = scru64_lease_end();
+	uint64		last_id = scru64_leased_end();
 	int64		deadline = monotonic_ms() + RELEASE_TIMEOUT;
 	RealmAnswer answer;
 	PGconn	   *conn;
@@ -347,7 +349,8 @@ change_size(Worker *worker, PGconn *conn, int wanted)
 		return;
 	}
 	hear_clock(worker, clock);
-	result = scru64_lease_hand_over(next.node, next.start, next.limit, &last_id);
+	result = scru64_leased_hand_over(next.node, next.start, next.limit,
+									 tick_of_time(GetCurrentTimestamp()), allowance_ticks(), &last_id);
 	if (result == HAND_OVER_OVERLAPS)
 	{
 		shield(conn, deadline, &answer, &next);

@@ -13,7 +13,8 @@
 #include "libpq-fe.h"
 
 #include "../lease.h"
-#include "../monotonic.h"
+#include "../leased_slot.h"
+#include "../clock.h"
 
 typedef struct RealmAnswer
 {

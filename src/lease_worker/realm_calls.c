@@ -11,10 +11,10 @@
  */
 #include "postgres.h"
 
-#include "../tick_time.h"
+#include "../base36.h"
+#include "../id_time.h"
 #include "realm_calls.h"
 
-#define ID_TEXT_LEN			13
 #define TTL_TEXT_LEN		32
 
 /* Times as microseconds of Unix time, which depend on no setting */
@@ -38,7 +38,8 @@ last_id_text(const HeldLease *lease, uint64 last_id, char *text)
 {
 	if (scru64_get_timestamp(last_id) < lease->start)
 		return NULL;
-	scru64_lease_id_text(last_id, text);
+	base36_encode(last_id, text);
+	text[BASE36_DIGITS] = '\0';
 	return text;
 }
 
@@ -100,7 +101,7 @@ call_lease(PGconn *conn, int64 deadline, RealmAnswer *answer, LeaseRequest *requ
 			request->request[0] = '\0';
 		return false;
 	}
-	is_spec = scru64_lease_parse_spec(PQgetvalue(answer->result, 0, 1), &spec);
+	is_spec = node_spec_parse(PQgetvalue(answer->result, 0, 1), &spec) == NODE_SPEC_OK;
 	if (is_spec)
 	{
 		strlcpy(lease->lease_id, PQgetvalue(answer->result, 0, 0), UUID_TEXT_LEN + 1);
@@ -130,7 +131,7 @@ call_renew(PGconn *conn, int64 deadline, RealmAnswer *answer, int64 ttl,
 {
 	char		seconds[TTL_TEXT_LEN];
 	char		longest[TTL_TEXT_LEN];
-	char		last[ID_TEXT_LEN];
+	char		last[BASE36_DIGITS + 1];
 	const char *params[] = {lease->lease_id, seconds, last_id_text(lease, last_id, last), longest};
 
 	ttl_text(seconds, ttl);
@@ -154,7 +155,7 @@ bool
 call_release(PGconn *conn, int64 deadline, bool stopping, RealmAnswer *answer,
 			 const HeldLease *lease, uint64 last_id)
 {
-	char		last[ID_TEXT_LEN];
+	char		last[BASE36_DIGITS + 1];
 	const char *params[] = {lease->lease_id, last_id_text(lease, last_id, last)};
 
 	if (!realm_ask(conn, "SELECT scru64_realm.release($1, $2)", lengthof(params),

@@ -48,7 +48,7 @@
 #include "utils/timestamp.h"
 
 #include "../settings.h"
-#include "../tick_time.h"
+#include "../id_time.h"
 #include "lease_worker.h"
 
 PG_MODULE_MAGIC;
@@ -75,7 +75,7 @@ look_at_node(Worker *worker)
 {
 	LeaseLook	look;
 
-	if (has_lease(worker) && scru64_lease_look(&look))
+	if (has_lease(worker) && scru64_leased_look(&look))
 		node_size_look(&worker->size, monotonic_ms(), look.saturated, look.used);
 }
 
@@ -120,7 +120,7 @@ is_useless(Worker *worker)
 		return true;
 	clocks = tick_of_time(Max(Max(realm, GetCurrentTimestamp()), UNIX_EPOCH_TIMESTAMP));
 	return worker->held.start > clocks + allowance ||
-		(scru64_lease_look(&look) &&
+		(scru64_leased_look(&look) &&
 		 scru64_get_timestamp(look.last_id) > clocks + allowance);
 }
 
@@ -134,7 +134,7 @@ wants_release(Worker *worker)
 	LeaseLook	look;
 
 	return has_lease(worker) &&
-		(!scru64_lease_look(&look) ||
+		(!scru64_leased_look(&look) ||
 		 (worker->info.failures == 0 && monotonic_ms() >= worker->next_lease &&
 		  is_useless(worker)));
 }
@@ -322,7 +322,7 @@ answer_call(Worker *worker)
 	LeaseLook	look;
 
 	if (scru64_lease_was_called() && worker->info.failures == 0 &&
-		(!scru64_lease_look(&look) || now - worker->last_called >= MIN_LEASE_PAUSE))
+		(!scru64_leased_look(&look) || now - worker->last_called >= MIN_LEASE_PAUSE))
 	{
 		worker->last_called = now;
 		worker->next_attempt = 0;

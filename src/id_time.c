@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * time.c
+ * id_time.c
  *		IDs as time: from an ID to its timestamp and back, and to the bounds
  *		of the IDs of a time range.
  *
@@ -22,8 +22,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
-#include "scru64.h"
-#include "tick_time.h"
+#include "id_time.h"
 
 PG_FUNCTION_INFO_V1(scru64_timestamp);
 PG_FUNCTION_INFO_V1(scru64_from_parts);

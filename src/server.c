@@ -1,26 +1,33 @@
 /*-------------------------------------------------------------------------
  *
- * views.c
- *		The functions behind the views, and scru64_node_spec().
+ * server.c
+ *		For who runs a server: what the views show, scru64_node_spec(), scru64_set_ceiling().
  *
- * Upper storey.  Shows what node_slots.c and lease.c report; changes nothing.
+ * Upper storey, at the top.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <sys/mman.h>
+
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/xlog.h"
 #include "funcapi.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "ceiling.h"
+#include "id_time.h"
 #include "lease.h"
+#include "leased_slot.h"
 #include "node_slots.h"
 #include "settings.h"
-#include "tick_time.h"
 
 #define NUM_COLUMNS			8	/* of scru64_generators() */
 #define NUM_LEASE_COLUMNS 14
@@ -28,6 +35,7 @@
 PG_FUNCTION_INFO_V1(scru64_generators);
 PG_FUNCTION_INFO_V1(scru64_lease);
 PG_FUNCTION_INFO_V1(scru64_node_spec);
+PG_FUNCTION_INFO_V1(scru64_set_ceiling);
 
 /* The node spec that continues after everything that a node has given out. */
 static Datum
@@ -55,7 +63,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	NodeReport	reports[NODE_SLOTS + 1];
 	int			count = node_slots_report(reports);
-	uint64		durable = node_slots_durable();
+	uint64		durable = ceiling_durable();
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < count; i++)
@@ -67,9 +75,9 @@ scru64_generators(PG_FUNCTION_ARGS)
 			Int64GetDatum((int64) report->state),
 			resumable_spec(report),
 			TimestampTzGetDatum(time_of_tick(durable)),
-			Int64GetDatum((int64) report->counter_overflows),
-			Int64GetDatum((int64) report->clock_rollbacks),
-			Int64GetDatum((int64) report->waits)
+			Int64GetDatum((int64) report->counts[NODE_OVERFLOWS]),
+			Int64GetDatum((int64) report->counts[NODE_ROLLBACKS]),
+			Int64GetDatum((int64) report->counts[NODE_WAITS])
 		};
 		bool		nulls[NUM_COLUMNS] = {
 			[2] = !node_state_is_id(report->state),
@@ -106,7 +114,7 @@ scru64_node_spec(PG_FUNCTION_ARGS)
 	(void) fcinfo;
 	if (session_node.spec.node.node_id_size != 0)
 		PG_RETURN_DATUM(text_of_spec(session_node.spec.node));
-	if (node_slots_find_leased(&key, &state) == NULL)
+	if (leased_slot_find(&key, &state) == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_DATUM(text_of_spec(node_of_key(key)));
 }
@@ -150,4 +158,38 @@ scru64_lease(PG_FUNCTION_ARGS)
 	if (*scru64_realm != '\0')
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
+}
+
+/*
+ * scru64_set_ceiling(timestamptz) -> void
+ *
+ * Whatever was given out and whatever the page says: all nodes of this server
+ * start after this time.  42501 for all but superusers, 25006 in recovery, 22008
+ * for a time without a tick.
+ *
+ * It ends the lease, and nobody resumes that: the ceiling no longer tells how far
+ * its IDs went.
+ */
+Datum
+scru64_set_ceiling(PG_FUNCTION_ARGS)
+{
+	char		name[LEASE_OBJECT_NAMELEN];
+	uint64		ceiling;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to call %s", "scru64_set_ceiling()"),
+				 errdetail("Whoever sets the ceiling can make IDs come again."),
+				 errhint("Ask a superuser of this server.")));
+	PreventCommandDuringRecovery("scru64_set_ceiling()");
+	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
+
+	scru64_lease_object_name(name);
+	(void) shm_unlink(name);
+	ceiling_set(ceiling);
+	/* it may have renewed, and kept, the lease meanwhile */
+	(void) shm_unlink(name);
+	lease_wake_worker(true);
+	PG_RETURN_VOID();
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * tick_time.h
+ * id_time.h
  *		Ticks as timestamptz, and back.
  *
  * Upper storey.  A tick is 256 ms from 1970-01-01 00:00:00+00 on; a timestamptz
@@ -8,8 +8,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef TICK_TIME_H
-#define TICK_TIME_H
+#ifndef ID_TIME_H
+#define ID_TIME_H
 
 #include "datatype/timestamp.h"
 
@@ -40,4 +40,4 @@ tick_of_time(TimestampTz time)
 /* The same for any time; 22008 if it has no tick, infinity included. */
 extern uint64 checked_tick_of_time(TimestampTz time);
 
-#endif							/* TICK_TIME_H */
+#endif							/* ID_TIME_H */

@@ -1,0 +1,21 @@
+/*-------------------------------------------------------------------------
+ *
+ * ceiling_page.h
+ *		The page that holds the server's ceiling: lock it, read it, write it.
+ *
+ * Upper storey.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef CEILING_PAGE_H
+#define CEILING_PAGE_H
+
+extern bool ceiling_page_lock(bool wait);
+extern void ceiling_page_unlock(void);
+extern bool ceiling_page_exists(void);
+extern bool ceiling_page_read(uint64 *ceiling);
+extern void ceiling_page_write(uint64 ceiling);
+extern void ceiling_page_wait(void);
+pg_noreturn extern void ceiling_page_damaged(const char *reason);
+
+#endif							/* CEILING_PAGE_H */

@@ -1,0 +1,185 @@
+/*------------------------------------------------------------------------
+ *
+ * slot.h
+ *		A node's place in shared memory, as sessions use it: without a lock.
+ *
+ * Upper storey.  See slots.c for what guards what.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SLOT_H
+#define SLOT_H
+
+#include "port/atomics.h"
+
+#include "generator.h"
+#include "node_spec.h"
+#include "scru64.h"
+
+/* A node as one number, to be compared in one instruction; never 0. */
+typedef uint32 NodeKey;
+
+#define NODE_KEY_SIZE_BITS	5
+
+static inline NodeKey
+node_key(Scru64Node node)
+{
+	return node.node_id << NODE_KEY_SIZE_BITS | node.node_id_size;
+}
+
+static inline Scru64Node
+node_of_key(NodeKey key)
+{
+	Scru64Node	node = {
+		.node_id = key >> NODE_KEY_SIZE_BITS,
+		.node_id_size = key & ((1 << NODE_KEY_SIZE_BITS) - 1)
+	};
+
+	return node;
+}
+
+/* What is counted of a node: no ID depends on it. */
+typedef enum NodeCount
+{
+	NODE_OVERFLOWS,				/* ticks entered because the counter was full */
+	NODE_ROLLBACKS,				/* times the clock was seen to go back */
+	NODE_WAITS,					/* IDs that had to wait for the clock, */
+	NODE_SATURATED,				/* and those of them because the counter was full */
+	NODE_USED,					/* IDs of the ticks before the current one */
+	NODE_COUNTS
+} NodeCount;
+
+/* What is logged at most once in a while about a node. */
+typedef enum NodeLogKind
+{
+	NODE_LOG_START,
+	NODE_LOG_ROLLBACK,
+	NODE_LOG_WAIT,
+	NODE_LOG_KINDS
+} NodeLogKind;
+
+/*
+ * One node's state, on a cache line of its own.  Read and written through the
+ * functions below and those of slots.c only.
+ */
+typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
+{
+	pg_atomic_uint64 state;		/* last ID, or a start; see slots.c */
+	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
+	pg_atomic_uint32 life;		/* how often the slot was taken from a node */
+	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
+	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
+	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
+	pg_atomic_uint64 counts[NODE_COUNTS];
+	pg_atomic_uint64 logged[NODE_LOG_KINDS];	/* monotonic seconds, or 0 */
+} NodeSlot;
+
+/*
+ * State words with this bit are no ID.  Any of them reads as a timestamp far
+ * ahead of every clock, so that generator_increment() never takes one.
+ */
+#define NODE_STATE_NO_ID	(UINT64_C(1) << 63)
+
+/* The slot is being given to another node: attach again. */
+#define NODE_STATE_CHANGING UINT64_MAX
+
+static inline bool
+node_state_is_id(uint64 state)
+{
+	return (state & NODE_STATE_NO_ID) == 0;
+}
+
+/* The tick at or before which the node of a state word gives out nothing. */
+static inline uint64
+node_state_tick(uint64 state)
+{
+	return scru64_get_timestamp(state & ~NODE_STATE_NO_ID);
+}
+
+/*
+ * The last ID that a state word other than CHANGING stands for; for a start,
+ * the last one that its tick could have had.
+ */
+static inline uint64
+node_state_last(uint64 state, const Generator *generator)
+{
+	return node_state_is_id(state) ? state :
+		generator_last_of_tick(generator, node_state_tick(state));
+}
+
+/* What there is to know of a node in use. */
+typedef struct NodeReport
+{
+	Scru64Node	node;
+	uint64		state;
+	uint64		counts[NODE_COUNTS];
+} NodeReport;
+
+/*
+ * Read a node's state word.  False if the slot is no longer this node's: then
+ * attach again.
+ *
+ * Ordering: the state is read before the key.  Whoever takes a slot away
+ * clears the key before it touches the state, and whoever gives it to a node
+ * writes the state before the key.  A state word never comes back under
+ * another node (see slots.c).  So if the key is right here and the state
+ * is still the same when node_slot_advance() compares it, the slot was this
+ * node's all the time, or has come back to it with the same last ID.
+ */
+static inline bool
+node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
+{
+	*state = pg_atomic_read_u64(&slot->state);
+	pg_read_barrier();
+	return pg_atomic_read_u32(&slot->key) == key;
+}
+
+/*
+ * Make next the node's last ID if its state is still the expected one.  A full
+ * barrier.  False, with *expected set anew, if another session was faster.
+ */
+static inline bool
+node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
+{
+	return pg_atomic_compare_exchange_u64(&slot->state, expected, next);
+}
+
+/*
+ * The life of a slot.  IDs that a session has taken from a node are good as long as
+ * it is the same: then nobody has taken the slot away, to start its node anew.
+ *
+ * Ordering: it is read before the state, and raised before that is replaced.  So IDs
+ * that were taken in an older life are never thought to be of a newer one.
+ */
+static inline uint32
+node_slot_life(NodeSlot *slot)
+{
+	uint32		life = pg_atomic_read_u32(&slot->life);
+
+	pg_read_barrier();
+	return life;
+}
+
+static inline void
+node_slot_count(NodeSlot *slot, NodeCount what)
+{
+	pg_atomic_fetch_add_u64(&slot->counts[what], 1);
+}
+
+/*
+ * Count the IDs of the tick that a node has left by advancing from last to next.
+ * To be called once a tick, by the session that has entered the next one.
+ *
+ * Ordering: none.  Two that are late by a tick count a bit wrong, and it does not
+ * matter.
+ */
+static inline void
+node_slot_count_used(NodeSlot *slot, uint64 last, uint64 next)
+{
+	uint64		entered = pg_atomic_exchange_u64(&slot->entered, next);
+
+	if (scru64_get_timestamp(entered) == scru64_get_timestamp(last) && entered <= last)
+		pg_atomic_fetch_add_u64(&slot->counts[NODE_USED], last - entered + 1);
+}
+
+#endif							/* SLOT_H */

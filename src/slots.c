@@ -1,0 +1,198 @@
+/*------------------------------------------------------------------------
+ *
+ * slots.c
+ *		The shared memory of all slots, and what is done to one under its lock.
+ *
+ * Upper storey.  A fixed array of slots in shared memory, one for each node in use,
+ * the last IDs of the nodes that were in use before them, and a slot apart for the node
+ * that the server has leased.  Which node gets which is decided in node_slots.c and
+ * leased_slot.c.  Raises errors only where shared memory is obtained.
+ *
+ * What guards what:
+ *
+ *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
+ *						by compare-and-swap; replaced under the lock.
+ *	NodeSlot.key, life, limit
+ *						atomic.  Read without a lock, written under it.
+ *	NodeSlots.reservation	see ceiling.c.
+ *	other atomics		are hints and counts: no ID depends on them.
+ *	all else			the lock.  It is taken to find, give or take a slot, and
+ *						while it is held nothing raises, allocates or waits.
+ *
+ * A state word is one of
+ *
+ *	last ID				Every ID of the node that was given out is at or below it.
+ *	start				NO_ID | timestamp << 24 | serial number.  The node has
+ *						given out nothing since it got the slot, and must not
+ *						give out anything in that tick or before.
+ *	CHANGING			The slot is just being given to another node.
+ *
+ * Invariants:
+ *
+ *	- floor is at or above the tick of every ID of every node that has neither a
+ *	  slot nor a place among the retired ones, and at or below the ceiling on the
+ *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
+ *	  whatever the clock does.  Only node_slots_restart() lowers it.
+ *
+ *	- No two nodes that overlap have a slot or a place among the retired ones.
+ *
+ *	- A state that is an ID is of a tick at or below the ceiling: that is checked
+ *	  when a tick is entered, not at every ID.
+ *
+ *	- A state word that comes back in a slot is the same node's last ID again.  An
+ *	  ID that could also be another node's is at or below the floor when that
+ *	  node starts, and a start has a serial number.  This is what makes the
+ *	  compare-and-swap in node_slot_advance() safe without a lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "clock.h"
+#include "slots.h"
+
+/* Seconds between two messages of a kind in the log about one node */
+#define LOG_INTERVAL		60
+
+NodeSlots  *node_slots = NULL;
+
+static void
+init_slot(NodeSlot *slot)
+{
+	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
+	pg_atomic_init_u32(&slot->key, 0);
+	pg_atomic_init_u32(&slot->life, 0);
+	pg_atomic_init_u64(&slot->limit, SCRU64_LAST_TIMESTAMP);
+	pg_atomic_init_u64(&slot->clock, 0);
+	pg_atomic_init_u64(&slot->entered, 0);
+	for (int i = 0; i < NODE_COUNTS; i++)
+		pg_atomic_init_u64(&slot->counts[i], 0);
+	for (int i = 0; i < NODE_LOG_KINDS; i++)
+		pg_atomic_init_u64(&slot->logged[i], 0);
+}
+
+static void
+init_slots(void *memory)
+{
+	NodeSlots  *slots = memory;
+
+	memset(slots, 0, sizeof(NodeSlots));
+	slots->tranche_id = compat_new_tranche(SHARED_MEMORY_NAME("slots"));
+	LWLockInitialize(&slots->lock, slots->tranche_id);
+	pg_atomic_init_u32(&slots->reservation.loaded, 0);
+	pg_atomic_init_u64(&slots->reservation.durable, 0);
+	for (int i = 0; i < NODE_SLOTS; i++)
+		init_slot(&slots->slots[i]);
+	init_slot(&slots->leased);
+}
+
+void
+ensure_slots(void)
+{
+	NodeSlots  *slots;
+
+	if (node_slots != NULL)
+		return;
+	slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), sizeof(NodeSlots), init_slots);
+	compat_name_tranche(slots->tranche_id, SHARED_MEMORY_NAME("slots"));
+	node_slots = slots;
+}
+
+/*
+ * Is it time to log something about a node again?  By the monotonic clock: the
+ * other one is what is logged about.
+ */
+bool
+slot_log_is_due(NodeSlot *slot, NodeLogKind kind)
+{
+	uint64		last = pg_atomic_read_u64(&slot->logged[kind]);
+	uint64		now = (uint64) monotonic_ms() / 1000;
+
+	return (last == 0 || now - last >= LOG_INTERVAL) &&
+		pg_atomic_compare_exchange_u64(&slot->logged[kind], &last, Max(now, 1));
+}
+
+/*
+ * The state word of a node that starts above a tick.
+ *
+ * A word could come back after as many starts as there are serial numbers, with
+ * the floor where it was.  So it does not stay there.
+ */
+uint64
+start_word(uint64 timestamp)
+{
+	uint32		serial = node_slots->starts++;
+
+	if (serial == SCRU64_MAX_NODE_CTR)
+	{
+		node_slots->starts = 0;
+		node_slots->floor = Min(node_slots->floor + 1, SCRU64_LAST_TIMESTAMP);
+	}
+	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
+}
+
+void
+slot_report(NodeSlot *slot, NodeKey key, NodeReport *report)
+{
+	report->node = node_of_key(key);
+	report->state = pg_atomic_read_u64(&slot->state);
+	for (int i = 0; i < NODE_COUNTS; i++)
+		report->counts[i] = pg_atomic_read_u64(&slot->counts[i]);
+}
+
+/*
+ * Take a slot away from its node, and return its last state.  Lock held
+ * exclusively.
+ *
+ * Ordering: the key is cleared before the state is replaced (an exchange is a
+ * full barrier).  A session of the node that has read the state before can
+ * still advance it up to the exchange, and that ID is in what the exchange
+ * returns; after it, its compare-and-swap fails.
+ */
+uint64
+slot_take(NodeSlot *slot)
+{
+	pg_atomic_write_u32(&slot->key, 0);
+	pg_atomic_fetch_add_u32(&slot->life, 1);
+	return pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING);
+}
+
+/*
+ * Let a node have a slot that was taken.
+ *
+ * Ordering: the state is written before the key, see node_slot_read().
+ */
+void
+slot_give(NodeSlot *slot, NodeKey key, uint64 state)
+{
+	pg_atomic_write_u64(&slot->state, state);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->key, key);
+}
+
+/*
+ * Forget a state, but for the floor.
+ *
+ * Of a start nothing was given out; that of a lease may be far above the ceiling.
+ */
+void
+forget_state(uint64 state)
+{
+	if (node_state_is_id(state))
+		node_slots->floor = Max(node_slots->floor, node_state_tick(state));
+}
+
+/* Start a node, or let it go on from state, in a slot. */
+NodeSlot *
+slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now)
+{
+	pg_atomic_write_u64(&slot->clock, now);
+	pg_atomic_write_u64(&slot->entered, 0);
+	for (int i = 0; i < NODE_COUNTS; i++)
+		pg_atomic_write_u64(&slot->counts[i], 0);
+	slot_give(slot, key, state);
+	return slot;
+}

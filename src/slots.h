@@ -1,0 +1,70 @@
+/*------------------------------------------------------------------------
+ *
+ * slots.h
+ *		The shared memory of all slots, and what is done to one under its lock.
+ *
+ * Upper storey.  For node_slots.c, leased_slot.c and ceiling.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SLOTS_H
+#define SLOTS_H
+
+#include "storage/lwlock.h"
+
+#include "slot.h"
+
+/* The number is the version of the layout: other versions share nothing. */
+#define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
+
+/* Nodes that have a slot at the same time. */
+#define NODE_SLOTS			128
+
+/* Nodes whose last ID is kept when they have lost their slot. */
+#define RETIRED_NODES		1024
+
+/* Nodes that were leased since the start of the server, the last ones. */
+#define LEASED_NODES		64
+
+/* What ceiling.c keeps with the slots; see there for what guards what. */
+typedef struct Reservation
+{
+	pg_atomic_uint32 loaded;	/* do the slots start above the ceiling? */
+	uint64		written;		/* the ceiling that was written last, in ticks */
+	pg_atomic_uint64 durable;	/* IDs up to this tick may be given out */
+} Reservation;
+
+typedef struct NodeSlots
+{
+	LWLock		lock;
+	int			tranche_id;
+	int			hand;			/* where the last slot was taken away */
+	int			next_retired;	/* where the search for a place begins */
+	int			next_leased;
+	uint32		starts;			/* serial number of the next start */
+	uint64		floor;			/* in ticks */
+	Reservation reservation;
+	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
+	uint64		retired_ids[RETIRED_NODES];
+	NodeKey		was_leased[LEASED_NODES];
+	NodeKey		ended_key;		/* of a lease that was ended, */
+	uint64		ended_state;	/* and its last state, or 0 */
+	NodeSlot	leased;			/* the slot of the server's lease */
+	NodeSlot	slots[NODE_SLOTS];
+} NodeSlots;
+
+/* This backend's address of the shared memory; NULL until it is needed. */
+extern NodeSlots *node_slots;
+
+extern void ensure_slots(void);
+extern bool slot_log_is_due(NodeSlot *slot, NodeLogKind kind);
+
+/* For all below the lock has to be held. */
+extern void slot_report(NodeSlot *slot, NodeKey key, NodeReport *report);
+extern uint64 slot_take(NodeSlot *slot);
+extern void slot_give(NodeSlot *slot, NodeKey key, uint64 state);
+extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now);
+extern uint64 start_word(uint64 timestamp);
+extern void forget_state(uint64 state);
+
+#endif							/* SLOTS_H */
