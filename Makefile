@@ -6,6 +6,7 @@ EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" scru64.contro
 
 MODULE_big = scru64
 OBJS = \
+	src/attach.o \
 	src/base36.o \
 	src/ceiling.o \
 	src/ceiling_page.o \
@@ -16,6 +17,7 @@ OBJS = \
 	src/id_time.o \
 	src/lease.o \
 	src/leased_slot.o \
+	src/look_ahead.o \
 	src/module.o \
 	src/node_slots.o \
 	src/node_spec.o \
@@ -69,10 +71,10 @@ $(filter-out %/scru64_lease.o,$(LEASE_OBJS)): CFLAGS += $(CFLAGS_SL) -fvisibilit
 src/lease_worker/scru64_lease.so: $(LEASE_OBJS) src/base36.o src/node_spec.o
 	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_SL) -shared -o $@ $(libpq)
 
-# Every module's symbols share one name space in a server: show others only
-# names that say scru64.
-src/base36.o src/ceiling_page.o src/clock.o src/generate_errors.o src/generator.o src/node_slots.o src/node_spec.o src/slots.o: \
-	CFLAGS += -fvisibility=hidden
+# Every module's symbols share one name space in a server.  Before 16 PostgreSQL
+# shows all of them: hide those of the files that have nothing to show.
+$(addprefix src/, attach.o base36.o ceiling_page.o clock.o generate_errors.o generator.o \
+	look_ahead.o node_slots.o node_spec.o slots.o): CFLAGS += -fvisibility=hidden
 
 ifeq ($(if $(NO_TAP_TESTS),$(TAP_TESTS),1),)
 installcheck: no-tap-tests

@@ -27,40 +27,16 @@
 #include "tcop/utility.h"
 #include "utils/tuplestore.h"
 
+#include "attach.h"
 #include "ceiling.h"
 #include "clock.h"
 #include "generate_errors.h"
 #include "lease.h"
-#include "node_slots.h"
+#include "look_ahead.h"
 #include "settings.h"
-
-/* How far the ceiling is put ahead of the clock, in ticks: about four seconds. */
-#define CEILING_TICKS		16
-
-/* Who comes within this fraction of that raises it before others have to wait. */
-#define CEILING_EARLY		4
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
-
-/*
- * See to it that the node has reached the previous ID of its spec.  False if its
- * slot has to be looked for again.
- */
-static bool
-continue_after_prev(NodeSlot *slot, uint64 state)
-{
-	const NodeSpec *spec = &session_node.spec;
-	uint64		tick = scru64_get_timestamp(spec->node_prev);
-
-	if (node_state_last(state, &session_node.generator) >= spec->node_prev)
-		return true;
-	if (ceiling_durable() < tick)
-		(void) ceiling_raise(slot, session_node.key, state, tick, true);
-	else
-		(void) node_slot_advance(slot, &state, spec->node_prev);
-	return false;
-}
 
 /*
  * Advance the node to an ID, and to the end of the block that the session takes with
@@ -105,102 +81,40 @@ next_of_block(uint64 now, uint64 *next)
 }
 
 /*
- * Find the slot of the session's node.
- *
- * A session that has a slot has passed the test for recovery, which never
- * comes back in the life of a session.
- */
-static pg_noinline void
-attach(void)
-{
-	const NodeSpec *spec = &session_node.spec;
-	uint64		now = clock_tick();
-	uint64		allowance = allowance_ticks();
-	uint64		state;
-	NodeSlot   *slot;
-	NodeReport	obstacle;
-	LeaseInfo	info;
-	bool		has_place;
-
-	PreventCommandDuringRecovery("scru64_generate()");
-	drop_block();
-	if (spec->node.node_id_size == 0)
-	{
-		if (*scru64_realm == '\0')
-			node_spec_not_set();
-		/* an error must not leave a slot with another node's key */
-		session_node.slot = NULL;
-		ceiling_load(now, allowance);
-		slot = lease_find_slot(&session_node.key, &state, &info, &has_place);
-		if (slot == NULL)
-			no_lease(&info, has_place);
-		session_node.generator = generator_make(node_of_key(session_node.key));
-		session_node.slot = slot;
-		return;
-	}
-	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance))
-		clock_behind(spec->node_prev);
-
-	ceiling_load(now, allowance);
-	do
-	{
-		/* another session may take the slot away again and again */
-		CHECK_FOR_INTERRUPTS();
-		slot = node_slots_find(spec->node, now, allowance, &state, &obstacle);
-		if (slot == NULL)
-			node_overlaps(&obstacle);
-	} while (!continue_after_prev(slot, state));
-
-	if (!node_state_is_id(state) && node_state_tick(state) > now)
-		log_start(slot, state);
-	session_node.slot = slot;
-}
-
-/*
- * How far the ceiling is put ahead of the clock, in ticks.
- *
- * A node that overflows goes on to do so, up to the allowance: have the ceiling
- * there, so that a raise is as rare under load.  But no farther than a restart,
- * which starts above the ceiling, can go without waiting.
- */
-static uint64
-ceiling_ahead(uint64 allowance, bool overflow)
-{
-	if (allowance == 0)
-		return 0;
-	return overflow ? allowance - 1 : Min(CEILING_TICKS, allowance - 1);
-}
-
-/*
- * May IDs of this tick be given out?  If not, see to it that they soon may, and
- * return false: the state may be another one by then.  Also if they may, but the
- * ceiling is near: then one session raises it, while the others go on.
+ * See to it that IDs of this tick may leave.  False if that took a wait: the state
+ * may be another one by then.
  */
 static bool
-is_below_ceiling(uint64 state, uint64 tick, uint64 now, bool overflow)
+open_tick(uint64 state, uint64 tick, uint64 now, bool overflow)
 {
-	uint64		ahead = ceiling_ahead(allowance_ticks(), overflow);
-	uint64		target = Min(Max(tick, now + ahead), SCRU64_LAST_TIMESTAMP);
-	uint64		durable = ceiling_durable();
-	bool		early = tick <= durable;
+	NodeSlot   *slot = session_node.slot;
+	LookAhead	asked = {
+		.tick = tick,
+		.now = now,
+		.allowance = allowance_ticks(),
+		.durable = ceiling_durable(),
+		.limit = node_slot_limit(slot),
+		.overflow = overflow
+	};
+	uint64		target;
 	LeaseInfo	info;
 
-	/*
-	 * Ordering: the limit is read after the state and the key, and within one life
-	 * of a slot it never falls.
-	 */
-	pg_read_barrier();
-	if (tick > pg_atomic_read_u64(&session_node.slot->limit))
+	switch (look_ahead(&asked, &target))
 	{
-		if (!lease_wait_for_renewal(session_node.slot, session_node.key, tick, &info))
-			lease_is_over(&info, tick);
-		return false;
+		case LOOK_AHEAD_ENTER:
+			return true;
+		case LOOK_AHEAD_ENTER_AND_RAISE:
+			/* somebody may be at it already */
+			return !ceiling_raise(slot, session_node.key, state, target, false);
+		case LOOK_AHEAD_RAISE_FIRST:
+			(void) ceiling_raise(slot, session_node.key, state, target, true);
+			return false;
+		case LOOK_AHEAD_PAST_LIMIT:
+			if (!lease_wait_for_renewal(slot, session_node.key, tick, &info))
+				lease_is_over(&info, tick);
+			return false;
 	}
-
-	if (early && (durable >= target || durable - tick >= ahead / CEILING_EARLY))
-		return true;
-	return !ceiling_raise(session_node.slot, session_node.key, state, target,
-						  !early);
+	pg_unreachable();
 }
 
 /*
@@ -232,7 +146,7 @@ observe_clock(NodeSlot *slot, uint64 now)
 	}
 }
 
-/* Has the node given out the last ID of a tick? */
+/* Has the node given out the last ID of a tick?  A start only reads as if it had. */
 static bool
 is_full(uint64 state)
 {
@@ -241,20 +155,40 @@ is_full(uint64 state)
 	return node_state_is_id(state) && (state & max_counter) == max_counter;
 }
 
-/*
- * The allowance of the next ID, in ticks.
- *
- * A restart begins one tick above the ceiling.  So that it need not wait for the
- * clock even then, an overflow does not take the last tick of the allowance.
- */
-static uint64
-allowance_of_state(uint64 state)
+/* Advance the node to an ID of a tick that it enters.  False: read the state anew. */
+static bool
+enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow)
 {
-	uint64		allowance = allowance_ticks();
+	NodeSlot   *slot = session_node.slot;
 
-	if (is_full(state))
-		return allowance > 0 ? allowance - 1 : 0;
-	return allowance;
+	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow) ||
+		!take(state, next))
+		return false;
+	if (overflow)
+		node_slot_count(slot, NODE_OVERFLOWS);
+	if (scru64_get_timestamp(next) != scru64_get_timestamp(last))
+		node_slot_count_used(slot, last, next);
+	return true;
+}
+
+/* Wait until the clock has reached a tick, or for a moment. */
+static void
+wait_for_clock(uint64 state, bool full, uint64 due, bool *waited)
+{
+	NodeSlot   *slot = session_node.slot;
+
+	if (!*waited)
+	{
+		node_slot_count(slot, NODE_WAITS);
+		if (full)
+			node_slot_count(slot, NODE_SATURATED);
+		log_wait(slot, state);
+		/* a larger node may help */
+		if (session_node.spec.node.node_id_size == 0)
+			lease_wake_worker(false);
+	}
+	*waited = true;
+	clock_wait(due);
 }
 
 /*
@@ -264,55 +198,34 @@ allowance_of_state(uint64 state)
 static pg_noinline bool
 next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 {
-	NodeSlot   *slot = session_node.slot;
-	uint64		allowance;
+	uint64		allowance = allowance_ticks();
 	uint64		last;
-	bool		overflow;
-	GeneratorVerdict verdict;
+	bool		full;
 
 	/* whatever keeps a session from getting an ID, it can be cancelled */
 	CHECK_FOR_INTERRUPTS();
 
 	if (*state == NODE_STATE_CHANGING)
 	{
-		attach();
+		attach_node();
 		return false;
 	}
 
-	observe_clock(slot, now);
-	allowance = allowance_of_state(*state);
+	observe_clock(session_node.slot, now);
+	full = is_full(*state);
+	if (full)
+		allowance = look_ahead_most(allowance);
 	last = node_state_last(*state, &session_node.generator);
-	verdict = generator_next(&session_node.generator, last, now, allowance,
-							 pg_prng_uint32(&pg_global_prng_state), next);
-	switch (verdict)
+	switch (generator_next(&session_node.generator, last, now, allowance,
+						   pg_prng_uint32(&pg_global_prng_state), next))
 	{
 		case GENERATOR_NEXT:
+			return enter_tick(state, last, *next, now, false);
 		case GENERATOR_NEXT_BY_OVERFLOW:
-			/* a start only reads like a full counter */
-			overflow = verdict == GENERATOR_NEXT_BY_OVERFLOW &&
-				node_state_is_id(*state);
-			if (!is_below_ceiling(*state, scru64_get_timestamp(*next), now,
-								  overflow) ||
-				!take(state, *next))
-				return false;
-			if (overflow)
-				node_slot_count(slot, NODE_OVERFLOWS);
-			if (scru64_get_timestamp(*next) != scru64_get_timestamp(last))
-				node_slot_count_used(slot, last, *next);
-			return true;
+			return enter_tick(state, last, *next, now, full);
 		case GENERATOR_WAIT:
-			if (!*waited)
-			{
-				node_slot_count(slot, NODE_WAITS);
-				if (is_full(*state))
-					node_slot_count(slot, NODE_SATURATED);
-				log_wait(slot, *state);
-				/* a larger node may help */
-				if (session_node.spec.node.node_id_size == 0)
-					lease_wake_worker(false);
-			}
-			*waited = true;
-			clock_wait(generator_due(&session_node.generator, last, allowance));
+			wait_for_clock(*state, full,
+						   generator_due(&session_node.generator, last, allowance), waited);
 			return false;
 		case GENERATOR_CLOCK_BEHIND:
 			/* a new lease may help */
@@ -349,14 +262,14 @@ next_id(void)
 
 		if (unlikely(session_node.slot == NULL))
 		{
-			attach();
+			attach_node();
 			continue;
 		}
 		if (unlikely(scru64_cache > 1) && next_of_block(now, &next))
 			return next;
 		if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)))
 		{
-			attach();
+			attach_node();
 			continue;
 		}
 

@@ -74,26 +74,59 @@ recall_state(NodeKey key)
 	return 0;
 }
 
+/* Is the node of this state in use?  It is not if its last ID is long over. */
+static bool
+is_in_use(uint64 state, uint64 now, uint64 allowance)
+{
+	return node_state_tick(state) + allowance >= now;
+}
+
+/* The slot, from this one on, of a node that overlaps another; or NULL. */
+static NodeSlot *
+next_overlapping(NodeSlot *slot, Scru64Node node)
+{
+	for (; slot < node_slots->slots + NODE_SLOTS; slot++)
+	{
+		NodeKey		key = pg_atomic_read_u32(&slot->key);
+
+		if (key != 0 && nodes_overlap(node, node_of_key(key)))
+			return slot;
+	}
+	return NULL;
+}
+
+/* Does a node overlap one that is in use? */
+static bool
+overlaps_used(Scru64Node node, uint64 now, uint64 allowance, NodeReport *obstacle)
+{
+	NodeSlot   *slot = node_slots->slots;
+
+	while ((slot = next_overlapping(slot, node)) != NULL)
+	{
+		slot_report(slot, pg_atomic_read_u32(&slot->key), obstacle);
+		if (is_in_use(obstacle->state, now, allowance))
+			return true;
+		slot++;
+	}
+	return false;
+}
+
 /*
- * Forget every node that overlaps this one, unless it has a slot and is in use:
- * then leave it, report it and return false.
+ * Forget every node that overlaps this one.  If one has come into use, since
+ * nobody prevents that, it is left, reported, and the result is false.
  */
 static bool
 forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 				   NodeReport *obstacle)
 {
-	for (int i = 0; i < NODE_SLOTS; i++)
+	NodeSlot   *slot = node_slots->slots;
+
+	while ((slot = next_overlapping(slot, node)) != NULL)
 	{
-		NodeSlot   *slot = &node_slots->slots[i];
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
-		uint64		state;
+		uint64		state = slot_take(slot);
 
-		if (key == 0 || !nodes_overlap(node, node_of_key(key)))
-			continue;
-
-		/* it may be used until it is taken, so look at what it was then */
-		state = slot_take(slot);
-		if (node_state_tick(state) + allowance >= now)
+		if (is_in_use(state, now, allowance))
 		{
 			slot_give(slot, key, state);
 			slot_report(slot, key, obstacle);
@@ -163,7 +196,8 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 	state = recall_state(key);
 	if (state != 0)
 		return slot_start(free_slot(), key, state, now);
-	if (!forget_overlapping(node, now, allowance, obstacle))
+	if (overlaps_used(node, now, allowance, obstacle) ||
+		!forget_overlapping(node, now, allowance, obstacle))
 		return NULL;
 	return slot_start(free_slot(), key, start_word(node_slots->floor), now);
 }
@@ -174,9 +208,10 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
  *	now			the clock, in ticks
  *	allowance	scru64.rollback_allowance, in ticks
  *
- * NULL if the node overlaps another one that is in use, *obstacle.  Else *state is the node's.  The slot stays good to read
- * for the life of the backend, but may be given to another node at any time:
- * node_slot_read() tells.  Not to be called before the ceiling was loaded.
+ * NULL if the node overlaps another one that is in use, *obstacle.  Else *state is
+ * the node's.  The slot stays good to read for the life of the backend, but may be
+ * given to another node at any time: node_slot_read() tells.  Not to be called
+ * before the ceiling was loaded.
  */
 NodeSlot *
 node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,

@@ -135,6 +135,21 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
 }
 
 /*
+ * The last tick of the slot's lease.
+ *
+ * Ordering: it is read after the state and the key.  Within one life of a slot it
+ * never falls, so the node has this limit or a later one when its state is
+ * compared.  It is read only where a tick is entered: the other IDs of that tick,
+ * and a block of them, are at or below it as well.
+ */
+static inline uint64
+node_slot_limit(NodeSlot *slot)
+{
+	pg_read_barrier();
+	return pg_atomic_read_u64(&slot->limit);
+}
+
+/*
  * Make next the node's last ID if its state is still the expected one.  A full
  * barrier.  False, with *expected set anew, if another session was faster.
  */

@@ -17,7 +17,11 @@
 /* The number is the version of the layout: other versions share nothing. */
 #define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
 
-/* Nodes that have a slot at the same time. */
+/*
+ * Nodes that have a slot at the same time.  A server uses one as a rule, some use
+ * dozens, for roles or tenants.  To find one all are looked at, a cache line each, and
+ * without preloading 15 and 16 have little shared memory to spare: this is 30 kB.
+ */
 #define NODE_SLOTS			128
 
 /* Nodes whose last ID is kept when they have lost their slot. */

@@ -1,0 +1,111 @@
+/*-------------------------------------------------------------------------
+ *
+ * attach.c
+ *		Find the slot of the session's node: of the one that is set, or that is leased.
+ *
+ * Invariant: session_node.slot is NULL, or the slot that session_node.key had when it
+ * was found, after the ceiling was loaded.  It may be another node's since: the key
+ * in it tells.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "miscadmin.h"
+#include "tcop/utility.h"
+
+#include "attach.h"
+#include "ceiling.h"
+#include "clock.h"
+#include "generate_errors.h"
+#include "lease.h"
+#include "node_slots.h"
+#include "settings.h"
+
+/*
+ * See to it that the node has reached the previous ID of its spec.  False if its
+ * slot has to be looked for again.
+ */
+static bool
+continue_after_prev(NodeSlot *slot, uint64 state)
+{
+	const NodeSpec *spec = &session_node.spec;
+	uint64		tick = scru64_get_timestamp(spec->node_prev);
+
+	if (node_state_last(state, &session_node.generator) >= spec->node_prev)
+		return true;
+	if (ceiling_durable() < tick)
+		(void) ceiling_raise(slot, session_node.key, state, tick, true);
+	else
+		(void) node_slot_advance(slot, &state, spec->node_prev);
+	return false;
+}
+
+/* The slot of the node that the server has leased. */
+static void
+attach_leased(uint64 now, uint64 allowance)
+{
+	uint64		state;
+	LeaseInfo	info;
+	bool		has_place;
+	NodeSlot   *slot;
+
+	if (*scru64_realm == '\0')
+		node_spec_not_set();
+	/* an error must not leave a slot with another node's key */
+	session_node.slot = NULL;
+	ceiling_load(now, allowance);
+	slot = lease_find_slot(&session_node.key, &state, &info, &has_place);
+	if (slot == NULL)
+		no_lease(&info, has_place);
+	session_node.generator = generator_make(node_of_key(session_node.key));
+	session_node.slot = slot;
+}
+
+/* The slot of the node that is set. */
+static void
+attach_set(uint64 now, uint64 allowance)
+{
+	const NodeSpec *spec = &session_node.spec;
+	uint64		state;
+	NodeSlot   *slot;
+	NodeReport	obstacle;
+
+	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance))
+		clock_behind(spec->node_prev);
+	ceiling_load(now, allowance);
+	do
+	{
+		/* another session may take the slot away again and again */
+		CHECK_FOR_INTERRUPTS();
+		slot = node_slots_find(spec->node, now, allowance, &state, &obstacle);
+		if (slot == NULL)
+			node_overlaps(&obstacle);
+	} while (!continue_after_prev(slot, state));
+
+	if (!node_state_is_id(state) && node_state_tick(state) > now)
+		log_start(slot, state);
+	session_node.slot = slot;
+}
+
+/*
+ * Find the slot of the session's node.
+ *
+ * A session that has a slot has passed the test for recovery, which never
+ * comes back in the life of a session.
+ */
+pg_noinline void
+attach_node(void)
+{
+	uint64		now = clock_tick();
+
+	PreventCommandDuringRecovery("scru64_generate()");
+	drop_block();
+	if (session_node.spec.node.node_id_size == 0)
+		attach_leased(now, allowance_ticks());
+	else
+		attach_set(now, allowance_ticks());
+}

@@ -1,0 +1,271 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_look_ahead.c
+ *		Unit tests of look_ahead.c: when the ceiling is raised, and how far.
+ *
+ * Each rule with its edges by hand; then random questions, with what must hold of
+ * every answer; then servers that run, restart and overflow, whose ceiling is
+ * followed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "look_ahead.h"
+
+#include "harness.h"
+
+#define TODAY		UINT64_C(6900000000)	/* in the year 2025 */
+#define LAST_TICK	UINT64_C(282429536479)
+#define ALLOWANCE	UINT64_C(39)	/* 10 s */
+#define DAY			UINT64_C(337500)
+#define UNTOUCHED	UINT64_C(0xa5a5a5a5a5a5a5a5)
+
+/* A question with the clock at TODAY, to which the ticks are relative. */
+static LookAhead
+ask(int64_t tick, int64_t durable, uint64_t allowance, bool overflow)
+{
+	LookAhead	asked = {
+		.tick = TODAY + (uint64_t) tick,
+		.now = TODAY,
+		.allowance = allowance,
+		.durable = TODAY + (uint64_t) durable,
+		.limit = LAST_TICK,
+		.overflow = overflow
+	};
+
+	return asked;
+}
+
+static LookAhead
+ask_limited(int64_t tick, int64_t durable, int64_t limit)
+{
+	LookAhead	asked = ask(tick, durable, ALLOWANCE, false);
+
+	asked.limit = TODAY + (uint64_t) limit;
+	return asked;
+}
+
+static bool
+raises(LookAheadVerdict verdict)
+{
+	return verdict == LOOK_AHEAD_ENTER_AND_RAISE || verdict == LOOK_AHEAD_RAISE_FIRST;
+}
+
+static void
+check_at(int line, LookAhead asked, LookAheadVerdict verdict, uint64_t target)
+{
+	uint64_t	got_target = UNTOUCHED;
+	LookAheadVerdict got = look_ahead(&asked, &got_target);
+	bool		passed = CHECK_UINT((uint64_t) got, ==, (uint64_t) verdict);
+
+	passed &= CHECK_UINT(got_target, ==, raises(verdict) ? target : UNTOUCHED);
+	if (!passed)
+		TELL("in the question of line %d", line);
+}
+
+#define CHECK_ENTERS(asked) check_at(__LINE__, asked, LOOK_AHEAD_ENTER, 0)
+#define CHECK_EARLY(asked, target) \
+	check_at(__LINE__, asked, LOOK_AHEAD_ENTER_AND_RAISE, TODAY + (target))
+#define CHECK_FIRST(asked, target) \
+	check_at(__LINE__, asked, LOOK_AHEAD_RAISE_FIRST, TODAY + (target))
+#define CHECK_PAST(asked) check_at(__LINE__, asked, LOOK_AHEAD_PAST_LIMIT, 0)
+
+/* A node that keeps up with the clock has the ceiling four seconds ahead. */
+static void
+a_quiet_node(void)
+{
+	CHECK_FIRST(ask(0, -1, ALLOWANCE, false), 16);
+	CHECK_FIRST(ask(0, -1000, ALLOWANCE, false), 16);
+	CHECK_ENTERS(ask(0, 16, ALLOWANCE, false));
+	CHECK_ENTERS(ask(0, 11, ALLOWANCE, false));
+	CHECK_EARLY(ask(0, 10, ALLOWANCE, false), 16);
+	CHECK_EARLY(ask(0, 0, ALLOWANCE, false), 16);
+}
+
+/* The next tick, while the clock stands: near the ceiling, but that is high enough. */
+static void
+a_node_ahead(void)
+{
+	CHECK_ENTERS(ask(10, 16, ALLOWANCE, false));
+	CHECK_ENTERS(ask(16, 16, ALLOWANCE, false));
+	CHECK_EARLY(ask(10, 15, ALLOWANCE, false), 16);
+	/* after a restart, say: no farther than it has to be */
+	CHECK_FIRST(ask(17, 16, ALLOWANCE, false), 17);
+}
+
+static void
+a_node_that_overflows(void)
+{
+	CHECK_FIRST(ask(1, 0, ALLOWANCE, true), 38);
+	CHECK_EARLY(ask(7, 16, ALLOWANCE, true), 38);
+	CHECK_ENTERS(ask(5, 16, ALLOWANCE, true));
+	CHECK_ENTERS(ask(38, 38, ALLOWANCE, true));
+}
+
+/* Never farther than a restart with the same allowance can go without waiting. */
+static void
+the_allowance(void)
+{
+	CHECK_FIRST(ask(0, -1, 0, false), 0);
+	CHECK_FIRST(ask(0, -1, 0, true), 0);
+	CHECK_FIRST(ask(0, -1, 1, false), 0);
+	CHECK_FIRST(ask(0, -1, 2, false), 1);
+	CHECK_FIRST(ask(0, -1, 16, false), 15);
+	CHECK_FIRST(ask(0, -1, 17, false), 16);
+	CHECK_FIRST(ask(0, -1, DAY, false), 16);
+	CHECK_FIRST(ask(1, 0, 3, true), 2);
+
+	/* little room: not every tick raises it */
+	CHECK_ENTERS(ask(0, 0, 0, false));
+	CHECK_ENTERS(ask(0, 1, 3, false));
+	CHECK_EARLY(ask(0, 0, 3, false), 2);
+}
+
+/*
+ * A long allowance is no reason to go far ahead: a server whose allowance is lowered
+ * later would have to wait for the clock for so long.
+ */
+static void
+a_long_allowance(void)
+{
+	CHECK_FIRST(ask(1, 0, DAY, true), 39);
+	CHECK_FIRST(ask(23, 0, DAY, true), 39);
+	CHECK_FIRST(ask(24, 0, DAY, true), 40);
+	CHECK_FIRST(ask(1000, 0, DAY, true), 1016);
+	CHECK_FIRST(ask(DAY - 2, 0, DAY, true), DAY - 1);
+}
+
+/* The end of a lease's window, and of all time. */
+static void
+the_limit(void)
+{
+	CHECK_PAST(ask_limited(1, 16, 0));
+	CHECK_PAST(ask_limited(1, -1, 0));
+	CHECK_ENTERS(ask_limited(0, 0, 0));
+	CHECK_FIRST(ask_limited(0, -1, 0), 0);
+	CHECK_FIRST(ask_limited(0, -1, 5), 5);
+	CHECK_EARLY(ask_limited(0, 4, 5), 5);
+	CHECK_ENTERS(ask_limited(5, 5, 5));
+	check_at(__LINE__, (LookAhead) {
+			 .tick = LAST_TICK, .now = LAST_TICK, .allowance = ALLOWANCE, .limit = UINT64_MAX
+			 }, LOOK_AHEAD_RAISE_FIRST, LAST_TICK);
+}
+
+/* A tick not far from another one */
+static uint64_t
+around(Random *random, uint64_t tick)
+{
+	uint64_t	less = random_length(random, 6);
+
+	return tick + random_length(random, 6) - (less < tick ? less : tick);
+}
+
+/* Whatever is asked: what makes an answer safe. */
+static void
+any_question(void)
+{
+	Random		random = random_make(21);
+
+	for (int i = 0; i < 1000000; i++)
+	{
+		LookAhead	asked = {
+			.now = 1 + random_length(&random, 37),
+			.allowance = random_length(&random, 20),
+			.overflow = random_below(&random, 2) == 0
+		};
+		uint64_t	target = UNTOUCHED;
+		uint64_t	most;
+		LookAheadVerdict verdict;
+
+		asked.tick = asked.now + random_length(&random, 8);
+		if (random_below(&random, 4) == 0)
+			asked.tick = asked.now;
+		asked.durable = around(&random, asked.tick);
+		asked.limit = random_below(&random, 2) == 0 ? LAST_TICK : around(&random, asked.tick);
+		verdict = look_ahead(&asked, &target);
+
+		CHECK((verdict == LOOK_AHEAD_PAST_LIMIT) == (asked.tick > asked.limit));
+		CHECK(raises(verdict) == (target != UNTOUCHED));
+		if (verdict == LOOK_AHEAD_ENTER || verdict == LOOK_AHEAD_ENTER_AND_RAISE)
+			CHECK_UINT(asked.tick, <=, asked.durable);
+		if (verdict == LOOK_AHEAD_RAISE_FIRST)
+			CHECK_UINT(asked.tick, >, asked.durable);
+		if (!raises(verdict))
+			continue;
+
+		CHECK_UINT(target, >, asked.durable);
+		CHECK_UINT(target, >=, asked.tick);
+		CHECK_UINT(target, <=, asked.limit);
+		if (target == asked.tick)
+			continue;
+		/* 10 s beyond the clock, or 16 ticks beyond the lead */
+		most = asked.tick + 16 > asked.now + 39 ? asked.tick + 16 : asked.now + 39;
+		CHECK_UINT(target, <=, most);
+		/* a restart with this allowance begins at once */
+		CHECK_UINT(target + 1, <=, asked.now + asked.allowance);
+	}
+}
+
+/* A node that always keeps up: how often the ceiling is raised, and with how much left. */
+static void
+a_minute(void)
+{
+	uint64_t	durable = 0;
+	int			first = 0;
+	int			early = 0;
+
+	for (uint64_t now = TODAY; now < TODAY + 234; now++)
+	{
+		LookAhead	asked = {
+			.tick = now, .now = now, .allowance = ALLOWANCE, .durable = durable,
+			.limit = LAST_TICK
+		};
+		uint64_t	target = 0;
+		LookAheadVerdict verdict = look_ahead(&asked, &target);
+
+		first += verdict == LOOK_AHEAD_RAISE_FIRST;
+		early += verdict == LOOK_AHEAD_ENTER_AND_RAISE;
+		/* from the end of this tick on, nobody has to wait for 2.5 s */
+		if (verdict == LOOK_AHEAD_ENTER_AND_RAISE)
+			CHECK_UINT((durable - now) * 256, >=, 2500);
+		if (raises(verdict))
+			durable = target;
+	}
+	CHECK_UINT((uint64_t) first, ==, 1);
+	CHECK_UINT((uint64_t) early, <=, 40);
+}
+
+/* Restarts in a row, one tick apart: the ceiling does not creep away from the clock. */
+static void
+restarts(void)
+{
+	uint64_t	durable = 0;
+
+	for (uint64_t now = TODAY; now < TODAY + 100; now++)
+	{
+		LookAhead	asked = {
+			.tick = durable + 1 > now ? durable + 1 : now, .now = now,
+			.allowance = ALLOWANCE, .limit = LAST_TICK
+		};
+		uint64_t	target;
+
+		CHECK(look_ahead(&asked, &target) == LOOK_AHEAD_RAISE_FIRST);
+		durable = target;
+		if (durable > now + 17)
+			CHECK_UINT(durable, ==, asked.tick);
+	}
+}
+
+int
+main(void)
+{
+	RUN(a_quiet_node);
+	RUN(a_node_ahead);
+	RUN(a_node_that_overflows);
+	RUN(the_allowance);
+	RUN(a_long_allowance);
+	RUN(the_limit);
+	RUN(any_question);
+	RUN(a_minute);
+	RUN(restarts);
+	return harness_finish();
+}
