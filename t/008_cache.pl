@@ -148,6 +148,13 @@ SKIP:
 	$one->query_safe("SET scru64.node_spec = '5/12'");
 	is($next->($one), $before + 10, 'and back: the rest of the block is lost');
 
+	# a node that overlaps it is refused in the middle: that is not to be noticed
+	$before = $next->($one);
+	my ($out, $err) = try_statement($two, "SET scru64.node_spec = '2/11'; SELECT scru64_generate()");
+	like($err, qr/55006: node 2\/11 overlaps node 5\/12/, 'a node that overlaps this one is refused');
+	$two->query_safe("SET scru64.node_spec = '5/12'");
+	is($next->($one), $before + 1, 'and the block goes on');
+
 	# the counter is full in the middle: 5 are left of this tick
 	set_clock($clock, '2026-07-01 12:10:00');
 	$before = $tick_of->($next->($two)) + 8;
