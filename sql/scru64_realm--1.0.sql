@@ -55,12 +55,17 @@ CREATE TABLE scru64_realm.ledger (
 	parent pg_catalog.uuid
 );
 
+CREATE FUNCTION scru64_realm.node_ctr_range(node_id pg_catalog.int4, node_id_size pg_catalog.int4) RETURNS pg_catalog.int4range
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN pg_catalog.int4range(
+		node_id OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) node_id_size),
+		(node_id OPERATOR(pg_catalog.+) 1) OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) node_id_size));
+
+COMMENT ON FUNCTION scru64_realm.node_ctr_range(pg_catalog.int4, pg_catalog.int4) IS 'node_ctr values of a node';
+
 CREATE FUNCTION scru64_realm.node_ctr_range(node_spec pg_catalog.text) RETURNS pg_catalog.int4range
 	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-	RETURN (SELECT pg_catalog.int4range(
-				n.node_id OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) n.node_id_size),
-				(n.node_id OPERATOR(pg_catalog.+) 1) OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) n.node_id_size))
-			FROM scru64_parse_node_spec(node_spec) AS n);
+	RETURN (SELECT scru64_realm.node_ctr_range(n.node_id, n.node_id_size) FROM scru64_parse_node_spec(node_spec) AS n);
 
 COMMENT ON FUNCTION scru64_realm.node_ctr_range(pg_catalog.text) IS 'node_ctr values of the node of a node spec';
 
@@ -71,7 +76,7 @@ CREATE FUNCTION scru64_realm.generators(
 ) RETURNS SETOF pg_catalog.record
 	LANGUAGE sql VOLATILE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
-	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size), scru64_realm.node_ctr_range(g.node_spec),
+	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size), scru64_realm.node_ctr_range(g.node_id, g.node_id_size),
 		   CAST(n.node_prev AS pg_catalog.int8)
 	FROM scru64_generators() AS g, scru64_parse_node_spec(g.node_spec) AS n;
 END;
@@ -154,7 +159,6 @@ COMMENT ON COLUMN scru64_realm.settings.guard IS 'time from the end of a lease t
 
 CREATE FUNCTION scru64_realm.replace_settings() RETURNS trigger
 	LANGUAGE plpgsql VOLATILE
-	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	DELETE FROM scru64_realm.settings;
@@ -203,10 +207,11 @@ SELECT pg_extension_config_dump('scru64_realm.lost_until', '');
 -- ---------------------------------------------------------------------------
 -- What the functions have in common
 --
--- For the owner only, who calls them from within the functions that are granted.
+-- For the owner only, who calls them from within the functions that are granted, and
+-- with the settings of those. The end of this script sees to both.
 --
--- All functions that read or write have a search_path of their own. TimeZone is
--- set so that a day has 24 hours, whoever asks.
+-- What others commit meanwhile has to be seen. So a function that decides by what is in
+-- a table is VOLATILE: then each of its statements has a snapshot of its own.
 -- ---------------------------------------------------------------------------
 
 -- Not now(): a lease that is taken late in a transaction begins late.
@@ -219,9 +224,7 @@ COMMENT ON FUNCTION scru64_realm.clock() IS 'the time, for everything here';
 -- interval has an infinity only from PostgreSQL 17 on, so a thousand years mean
 -- the same. Null does not: it is what a forgotten variable is.
 CREATE FUNCTION scru64_realm.expiry(since timestamptz, ttl interval) RETURNS timestamptz
-	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
+	LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
 BEGIN
 	IF ttl >= interval '1000 years' THEN
@@ -272,7 +275,6 @@ CREATE FUNCTION scru64_realm.node_spec(
 	node_id_size integer
 ) RETURNS text
 	LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	-- from bigint
@@ -318,9 +320,6 @@ SELECT setval('scru64_realm.home', scru64_realm.here());
 -- some: wait for as long as those can last.
 CREATE FUNCTION scru64_realm.check_home() RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
-	SET DateStyle = 'ISO, YMD'
 AS $$
 DECLARE
 	lost_until timestamptz;
@@ -352,13 +351,14 @@ COMMENT ON FUNCTION scru64_realm.check_home() IS 'have a realm wait that was pro
 
 -- Nodes that are in use on this server without a lease: set for somebody, or with a
 -- last ID that no lease in the ledger has room for.
+--
+-- Up to PostgreSQL 16 no parallel plan may enter a block with EXCEPTION.
 CREATE FUNCTION scru64_realm.unleased(
 	OUT node text,
 	OUT node_ctr_range int4range,
 	OUT last_id bigint
 ) RETURNS SETOF record
-	LANGUAGE plpgsql VOLATILE PARALLEL SAFE ROWS 10
-	SET search_path = pg_catalog, pg_temp
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10
 AS $$
 BEGIN
 	RETURN QUERY
@@ -386,7 +386,8 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.unleased() IS 'nodes that are in use on this server without a lease';
 
--- What cannot be leased from now until a time, and why
+-- What cannot be leased from now until a time, and why. STABLE, so that it becomes a
+-- part of the query that asks.
 CREATE FUNCTION scru64_realm.busy(
 	clock timestamptz,
 	until timestamptz,
@@ -396,7 +397,7 @@ CREATE FUNCTION scru64_realm.busy(
 	OUT node text,
 	OUT last_id bigint
 ) RETURNS SETOF record
-	LANGUAGE sql STABLE PARALLEL SAFE
+	LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT l.node_ctr_range, l.granted_at, l.occupied_until, NULL::text, NULL::bigint
 	FROM scru64_realm.ledger AS l
@@ -414,8 +415,7 @@ CREATE FUNCTION scru64_realm.free(
 	until timestamptz,
 	place int4range DEFAULT '[0,16777216)'
 ) RETURNS int4multirange
-	LANGUAGE plpgsql VOLATILE PARALLEL SAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 AS $$
 BEGIN
 	RETURN int4multirange(place) - coalesce(
@@ -430,7 +430,6 @@ COMMENT ON FUNCTION scru64_realm.free IS 'node_ctr values in a place that can be
 -- their disks, too.
 CREATE FUNCTION scru64_realm.commit_durably() RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
@@ -442,9 +441,26 @@ $$;
 COMMENT ON FUNCTION scru64_realm.commit_durably()
 	IS 'have the transaction on disk before its commit is acknowledged';
 
--- Lock an active lease and check the last ID that its holder tells. The error for
--- a lease that is unknown is that for one that has ended, or belongs to somebody
--- who would not give away its lease_id: they look the same from here.
+-- The error for a lease that is unknown is that for one that has ended, or belongs to
+-- somebody who would not give away its lease_id: they look the same from here.
+CREATE FUNCTION scru64_realm.check_active(lease scru64_realm.ledger, clock timestamptz) RETURNS void
+	LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+BEGIN
+	IF lease.lease_id IS NULL OR lease.released_at IS NOT NULL OR lease.expires_at <= clock THEN
+		RAISE EXCEPTION 'lease is not active'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				-- without the lease_id: it would be in the log
+				DETAIL = 'No active lease has this lease_id: it is unknown, has expired, or was released or split.',
+				HINT = 'A lease that has ended is not revived. Stop generating, and get a new one from scru64_realm.lease().';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_active(scru64_realm.ledger, timestamptz)
+	IS 'error for a lease that is unknown or has ended';
+
+-- Lock an active lease and check the last ID that its holder tells.
 CREATE FUNCTION scru64_realm.held(
 	lease_id uuid,
 	INOUT last_id scru64_realm.ledger.last_id%TYPE,
@@ -454,9 +470,6 @@ CREATE FUNCTION scru64_realm.held(
 	OUT known scru64_realm.ledger
 )
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
-	SET DateStyle = 'ISO, YMD'
 AS $$
 DECLARE
 	-- null if none is told, and so are comparisons with it
@@ -473,9 +486,7 @@ BEGIN
 	-- first the lock, then the time
 	SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = held.lease_id FOR UPDATE;
 	clock := scru64_realm.clock();
-	IF known.lease_id IS NULL OR known.released_at IS NOT NULL OR known.expires_at <= clock THEN
-		PERFORM scru64_realm.raise_not_active();
-	END IF;
+	PERFORM scru64_realm.check_active(known, clock);
 	-- a clock that went back after the lease was granted
 	since := greatest(clock, known.granted_at);
 	guard := (SELECT s.guard FROM scru64_realm.settings AS s);
@@ -496,20 +507,338 @@ $$;
 COMMENT ON FUNCTION scru64_realm.held
 	IS 'lock an active lease, and check the last ID told by its holder';
 
-CREATE FUNCTION scru64_realm.raise_not_active() RETURNS void
-	LANGUAGE plpgsql VOLATILE PARALLEL SAFE
-	SET search_path = pg_catalog, pg_temp
+
+-- ---------------------------------------------------------------------------
+-- The steps of lease()
+--
+-- In its order: what is asked for, the wait, a repetition, the clock and the marks, a
+-- node, the ledger.
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_realm.check_node_id_size(node_id_size integer, hint text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 BEGIN
-	RAISE EXCEPTION 'lease is not active'
-		USING ERRCODE = 'object_not_in_prerequisite_state',
-			-- without the lease_id: it would be in the log
-			DETAIL = 'No active lease has this lease_id: it is unknown, has expired, or was released or split.',
-			HINT = 'A lease that has ended is not revived. Stop generating, and get a new one from scru64_realm.lease().';
+	IF node_id_size IS NULL OR node_id_size NOT BETWEEN 1 AND 23 THEN
+		RAISE EXCEPTION 'invalid node_id_size: %', coalesce(node_id_size::text, 'null')
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = 'A node_id has 1 to 23 bits.',
+				HINT = check_node_id_size.hint;
+	END IF;
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.raise_not_active() IS 'error for a lease that is not active';
+COMMENT ON FUNCTION scru64_realm.check_node_id_size(integer, text) IS 'error, with this hint, for what is no node_id_size';
+
+CREATE FUNCTION scru64_realm.check_holder(holder text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+BEGIN
+	IF holder IS NULL OR char_length(holder) NOT BETWEEN 1 AND 200 THEN
+		RAISE EXCEPTION 'invalid holder: %', coalesce(char_length(holder) || ' characters', 'null')
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = 'A holder is a text of 1 to 200 characters.',
+				HINT = 'Name the server or application, so that others know whose lease it is.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_holder(text) IS 'error for what is no holder';
+
+CREATE FUNCTION scru64_realm.place(node_id_size integer, node_id integer, within text) RETURNS int4range
+	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+DECLARE
+	block integer := 1 << (24 - node_id_size);			-- node_ctr values of a node of this size
+	place int4range := coalesce(scru64_realm.node_ctr_range(within), int4range(0, 16777216));
+	node_ctr_range int4range;
+BEGIN
+	IF upper(place) - lower(place) < block THEN
+		RAISE EXCEPTION 'a node with a node_id_size of % does not fit into %', node_id_size, within
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('It has %s node_ctr values, and %s has %s.', block, within, upper(place) - lower(place)),
+				HINT = 'Ask for a greater node_id_size.';
+	ELSIF node_id IS NULL THEN
+		RETURN place;
+	ELSIF node_id NOT BETWEEN 0 AND (1 << node_id_size) - 1 THEN
+		RAISE EXCEPTION 'invalid node_id: %', node_id
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('A node_id of %s bits is 0 to %s.', node_id_size, (1 << node_id_size) - 1),
+				HINT = 'Leave node_id out to get one that is free.';
+	END IF;
+	node_ctr_range := scru64_realm.node_ctr_range(node_id, node_id_size);
+	IF NOT node_ctr_range <@ place THEN
+		RAISE EXCEPTION 'node %/% is not within %', node_id, node_id_size, within
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = format('A node_id of %s bits within it is %s to %s.', node_id_size,
+								lower(place) / block, upper(place) / block - 1),
+				HINT = 'Leave node_id out to get one that is free.';
+	END IF;
+	RETURN node_ctr_range;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.place(integer, integer, text)
+	IS 'node_ctr values of the node that is asked for by its node_id, or of all that it may be';
+
+-- A snapshot that is older than the wait for others does not show what they have
+-- leased, or where they have ended.
+CREATE FUNCTION scru64_realm.check_isolation() RETURNS void
+	LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+BEGIN
+	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+		RAISE EXCEPTION 'cannot grant a lease in a transaction with isolation level %', current_setting('transaction_isolation')
+			USING ERRCODE = 'active_sql_transaction',
+				DETAIL = 'It does not see what others have committed since it began.',
+				HINT = 'Use isolation level read committed.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_isolation() IS 'error in a transaction that does not see what others commit';
+
+-- One at a time. What is read from then on was committed by everybody before.
+CREATE FUNCTION scru64_realm.wait_for_turn() RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+	LOCK TABLE scru64_realm.allocator IN EXCLUSIVE MODE;
+EXCEPTION WHEN lock_not_available THEN
+	RAISE EXCEPTION 'could not grant a lease within 10 seconds'
+		USING ERRCODE = 'lock_not_available',
+			DETAIL = 'Another transaction that has taken a lease is still open.',
+			HINT = 'Try again. Whoever takes a lease should commit at once.';
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.wait_for_turn() IS 'have nobody else grant a lease until this transaction ends';
+
+-- The same request again: the answer to it was lost.
+CREATE FUNCTION scru64_realm.repeated(request uuid, node_id_size integer, clock timestamptz) RETURNS scru64_realm.ledger
+	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+DECLARE
+	known scru64_realm.ledger;
+BEGIN
+	SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = request;
+	IF NOT FOUND THEN
+		RETURN NULL;
+	END IF;
+	PERFORM scru64_realm.check_active(known, clock);
+	IF known.node_id_size <> node_id_size THEN
+		RAISE EXCEPTION 'request was made with another node_id_size: %', known.node_id_size
+			USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = 'A lease was granted to it, and a request is repeated as it was made.',
+				HINT = 'Give each lease a request of its own: gen_random_uuid(), for example.';
+	END IF;
+
+	-- It may be in the WAL of this server only. So it is written again: then this
+	-- commit, too, waits for the standbys, or says that it did not.
+	UPDATE scru64_realm.ledger AS l SET holder = l.holder WHERE l.lease_id = request;
+	RETURN known;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.repeated(uuid, integer, timestamptz) IS 'lease that was granted to this request, or null';
+
+CREATE FUNCTION scru64_realm.check_clock(clock timestamptz) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL SAFE
+AS $$
+DECLARE
+	pruned_until timestamptz := (SELECT scru64_realm.mark_time(m.last_value) FROM scru64_realm.pruned_until AS m);
+BEGIN
+	IF scru64_realm.tick(clock) NOT BETWEEN 1 AND scru64_realm.tick('infinity') - 1 THEN
+		RAISE EXCEPTION 'the realm''s clock is at a time without IDs'
+			USING ERRCODE = 'system_error',
+				DETAIL = format('It is at %s. The first IDs are of 1970, and the last ones of 4261.', clock),
+				HINT = 'Correct the clock of the realm''s server.';
+	ELSIF clock < pruned_until THEN
+		RAISE EXCEPTION 'the realm''s clock is behind leases that have been pruned'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = format('It is at %s, and the last of them was occupied until %s.', clock, pruned_until),
+				HINT = 'Correct the clock of the realm''s server if it is behind. If it was ahead before, wait until it gets there.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_clock(timestamptz) IS 'error for a time at which no lease can begin';
+
+CREATE FUNCTION scru64_realm.check_nothing_lost(clock timestamptz) RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL SAFE
+AS $$
+DECLARE
+	lost_until timestamptz := (SELECT scru64_realm.mark_time(m.last_value) FROM scru64_realm.lost_until AS m);
+BEGIN
+	IF clock < lost_until THEN
+		RAISE EXCEPTION 'realm grants no new lease until %',
+				CASE WHEN isfinite(lost_until) THEN lost_until::text ELSE 'its owner says that nothing was lost' END
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = format('It was promoted, restored or copied, and leases that it does not know may last until then. Its clock is at %s.',
+								clock),
+				HINT = 'Leases that it knows can be renewed. After a switchover or with a synchronous standby nothing was lost: then the owner can call scru64_realm.nothing_was_lost().';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_nothing_lost(timestamptz) IS 'error while leases may be active that are not in the ledger';
+
+-- Best fit. In a gap of the free node_ctr values, a and b are the first and the last
+-- place where a block of this size could begin or end. The free blocks of the gap, each
+-- as large as its alignment and the gap allow, grow from both ends to the middle. So the
+-- smallest one that is large enough begins at a or ends at b, and its size is the smaller
+-- one of the alignments of a and b. (0 is aligned to everything.)
+CREATE FUNCTION scru64_realm.free_node(
+	node_id_size integer,
+	within text,
+	place int4range,
+	clock timestamptz,
+	until timestamptz
+) RETURNS int4range
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+DECLARE
+	block integer := 1 << (24 - node_id_size);
+	first integer;
+BEGIN
+	SELECT CASE WHEN (a & -a) BETWEEN 1 AND (b & -b) THEN a ELSE b - (b & -b) END AS start
+	INTO first
+	FROM (SELECT (lower(gap) + block - 1) & -block AS a, upper(gap) & -block AS b
+		  FROM unnest(scru64_realm.free(clock, until, place)) AS gap
+		  -- each once, and not wherever a or b is written
+		  OFFSET 0) AS ends
+	WHERE a < b
+	ORDER BY least(nullif(a & -a, 0), b & -b), start
+	LIMIT 1;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'realm is full'
+			USING ERRCODE = 'configuration_limit_exceeded',
+				DETAIL = format('No node_id of %s bits is free%s.', node_id_size, ' within ' || within),
+				HINT = 'Ask for a greater node_id_size, or have leases released. See the view scru64_realm.capacity.';
+	END IF;
+	RETURN int4range(first, first + block);
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.free_node(integer, text, int4range, timestamptz, timestamptz)
+	IS 'node_ctr values of a free node of this size, where it leaves the most room for short node_ids';
+
+-- The owner may lease a node that this server uses without a lease: from the tick after
+-- what it has given out.
+CREATE FUNCTION scru64_realm.free_from(
+	node_id integer,
+	node_id_size integer,
+	clock timestamptz,
+	until timestamptz
+) RETURNS timestamptz
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+DECLARE
+	wanted int4range := scru64_realm.node_ctr_range(node_id, node_id_size);
+	is_owner boolean := pg_has_role(session_user, current_user, 'MEMBER');
+	free_from timestamptz := clock;
+	busy record;
+BEGIN
+	-- a lease before a node in use, and the one that lasts longest
+	FOR busy IN
+		SELECT * FROM scru64_realm.busy(clock, until) AS b
+		WHERE b.node_ctr_range && wanted
+		ORDER BY b.occupied_until DESC NULLS LAST
+	LOOP
+		IF busy.node IS NULL THEN
+			RAISE EXCEPTION 'node %/% is not free', node_id, node_id_size
+				USING ERRCODE = 'object_in_use',
+					DETAIL = CASE
+						WHEN busy.occupied_from > clock THEN
+							format('It, or a part of it, is occupied from %s until %s.', busy.occupied_from, busy.occupied_until)
+						WHEN isfinite(busy.occupied_until) THEN
+							format('It, or a part of it, is occupied until %s.', busy.occupied_until)
+						ELSE 'It, or a part of it, is occupied by a lease that does not expire.' END,
+					HINT = 'Leave node_id out to get one that is free.';
+		ELSIF busy.node_ctr_range <> wanted OR NOT is_owner THEN
+			RAISE EXCEPTION 'node %/% is in use without a lease', node_id, node_id_size
+				USING ERRCODE = 'object_in_use',
+					DETAIL = format('This server generates with node %s, or is set to.', busy.node),
+					HINT = 'Leave node_id out to get one that is free. For this server, the owner of the realm can lease the node that it uses.';
+		END IF;
+		free_from := greatest(free_from, scru64_realm.tick_start((busy.last_id >> 24) + 1));
+	END LOOP;
+	RETURN free_from;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.free_from(integer, integer, timestamptz, timestamptz)
+	IS 'when a lease of this node can begin; error if it is not free';
+
+-- No reader sees a renewal before its commit. So the node of a lease that has just ended
+-- may look free and be renewed: then it is not granted.
+CREATE FUNCTION scru64_realm.enter_lease(
+	request uuid,
+	node_ctr_range int4range,
+	node_id_size integer,
+	holder text,
+	granted_at timestamptz,
+	expires_at timestamptz,
+	occupied_until timestamptz,
+	ttl interval
+) RETURNS scru64_realm.ledger
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+DECLARE
+	granted scru64_realm.ledger;
+BEGIN
+	INSERT INTO scru64_realm.ledger AS l
+		(lease_id, node_id, node_id_size, holder, granted_at, expires_at, occupied_until, ttl, last_id)
+	VALUES (coalesce(request, gen_random_uuid()), lower(node_ctr_range) >> (24 - node_id_size), node_id_size, holder,
+			granted_at, expires_at, occupied_until, ttl, scru64_realm.start(node_ctr_range, granted_at))
+	RETURNING l.* INTO granted;
+	RETURN granted;
+EXCEPTION
+	WHEN exclusion_violation THEN
+		RETURN NULL;
+	WHEN lock_not_available THEN
+		RAISE EXCEPTION 'could not grant a lease within 10 seconds'
+			USING ERRCODE = 'lock_not_available',
+				DETAIL = 'Another transaction that has renewed, released or split a lease of this node is still open.',
+				HINT = 'Try again. Whoever renews a lease should commit at once.';
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.enter_lease IS 'enter a lease into the ledger; null if its node is not free any more';
+
+CREATE FUNCTION scru64_realm.try_to_grant(
+	request uuid,
+	node_id_size integer,
+	node_id integer,
+	within text,
+	place int4range,
+	holder text,
+	ttl interval,
+	longest_ttl interval,
+	clock timestamptz
+) RETURNS scru64_realm.ledger
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+DECLARE
+	guard interval := (SELECT s.guard FROM scru64_realm.settings AS s);
+	granted_at timestamptz := clock;
+	expires_at timestamptz := scru64_realm.expiry(clock, ttl);
+	node_ctr_range int4range := place;
+BEGIN
+	PERFORM scru64_realm.check_clock(clock);
+	PERFORM scru64_realm.check_nothing_lost(clock);
+	IF node_id IS NULL THEN
+		node_ctr_range := scru64_realm.free_node(node_id_size, within, place, clock, expires_at + guard);
+	ELSE
+		granted_at := scru64_realm.free_from(node_id, node_id_size, clock, expires_at + guard);
+		expires_at := scru64_realm.expiry(granted_at, ttl);
+	END IF;
+	RETURN scru64_realm.enter_lease(request, node_ctr_range, node_id_size, holder, granted_at, expires_at, expires_at + guard,
+									greatest(scru64_realm.promised(granted_at, expires_at), longest_ttl));
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.try_to_grant IS 'lease a node that looks free; null if it is not';
 
 
 -- ---------------------------------------------------------------------------
@@ -531,218 +860,40 @@ CREATE FUNCTION scru64_realm.lease(
 	OUT realm_clock timestamptz
 )
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
-	SET DateStyle = 'ISO, YMD'
-	SET lock_timeout = '10s'
 AS $$
 #variable_conflict error
 DECLARE
 	attempts CONSTANT integer := 10;
-	guard interval;
-	block integer;			-- node_ctr values of a node of this size
-	place int4range := int4range(0, 16777216);
-	wanted int4range;
-	wanted_start integer;
-	busy record;
-	known scru64_realm.ledger;
-	is_owner boolean := pg_has_role(session_user, current_user, 'MEMBER');
-	mark timestamptz;
+	place int4range;
+	granted scru64_realm.ledger;
 BEGIN
-	IF lease.node_id_size IS NULL OR lease.node_id_size NOT BETWEEN 1 AND 23 THEN
-		RAISE EXCEPTION 'invalid node_id_size: %', coalesce(lease.node_id_size::text, 'null')
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'A node_id has 1 to 23 bits.',
-				HINT = 'Few bits leave many for the counter; 8 are a good start.';
-	END IF;
-	block := 1 << (24 - lease.node_id_size);
-	IF lease.holder IS NULL OR char_length(lease.holder) NOT BETWEEN 1 AND 200 THEN
-		RAISE EXCEPTION 'invalid holder: %', coalesce(char_length(lease.holder) || ' characters', 'null')
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'A holder is a text of 1 to 200 characters.',
-				HINT = 'Name the server or application, so that others know whose lease it is.';
-	END IF;
-	IF lease.within IS NOT NULL THEN
-		place := scru64_realm.node_ctr_range(lease.within);
-		IF upper(place) - lower(place) < block THEN
-			RAISE EXCEPTION 'a node with a node_id_size of % does not fit into %', lease.node_id_size, lease.within
-				USING ERRCODE = 'invalid_parameter_value',
-					DETAIL = format('It has %s node_ctr values, and %s has %s.',
-									block, lease.within, upper(place) - lower(place)),
-					HINT = 'Ask for a greater node_id_size.';
-		END IF;
-	END IF;
-	IF lease.node_id IS NOT NULL THEN
-		IF lease.node_id NOT BETWEEN 0 AND (1 << lease.node_id_size) - 1 THEN
-			RAISE EXCEPTION 'invalid node_id: %', lease.node_id
-				USING ERRCODE = 'invalid_parameter_value',
-					DETAIL = format('A node_id of %s bits is 0 to %s.', lease.node_id_size, (1 << lease.node_id_size) - 1),
-					HINT = 'Leave node_id out to get one that is free.';
-		END IF;
-		wanted := int4range(lease.node_id * block, (lease.node_id + 1) * block);
-		IF NOT wanted <@ place THEN
-			RAISE EXCEPTION 'node %/% is not within %', lease.node_id, lease.node_id_size, lease.within
-				USING ERRCODE = 'invalid_parameter_value',
-					DETAIL = format('A node_id of %s bits within it is %s to %s.', lease.node_id_size,
-									lower(place) / block, upper(place) / block - 1),
-					HINT = 'Leave node_id out to get one that is free.';
-		END IF;
-	END IF;
+	PERFORM scru64_realm.check_node_id_size(node_id_size, 'Few bits leave many for the counter; 8 are a good start.');
+	PERFORM scru64_realm.check_holder(holder);
+	place := scru64_realm.place(node_id_size, node_id, within);
 	PERFORM scru64_realm.expiry(scru64_realm.clock(), ttl);
 	PERFORM scru64_realm.expiry(scru64_realm.clock(), coalesce(longest_ttl, ttl));
-
-	-- A snapshot that is older than the wait for others does not show what they have
-	-- leased, or where they have ended.
-	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-		RAISE EXCEPTION 'cannot grant a lease in a transaction with isolation level %', current_setting('transaction_isolation')
-			USING ERRCODE = 'active_sql_transaction',
-				DETAIL = 'It does not see what others have committed since it began.',
-				HINT = 'Use isolation level read committed.';
-	END IF;
-
-	-- One at a time. What is read from here on was committed by everybody before.
-	BEGIN
-		LOCK TABLE scru64_realm.allocator IN EXCLUSIVE MODE;
-	EXCEPTION WHEN lock_not_available THEN
-		RAISE EXCEPTION 'could not grant a lease within 10 seconds'
-			USING ERRCODE = 'lock_not_available',
-				DETAIL = 'Another transaction that has taken a lease is still open.',
-				HINT = 'Try again. Whoever takes a lease should commit at once.';
-	END;
+	PERFORM scru64_realm.check_isolation();
+	PERFORM scru64_realm.wait_for_turn();
 	PERFORM scru64_realm.commit_durably();
 	PERFORM scru64_realm.check_home();
-	guard := (SELECT s.guard FROM scru64_realm.settings AS s);
-
-	-- The same request again: the answer to it was lost.
-	IF request IS NOT NULL THEN
-		SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = request;
-		IF FOUND THEN
-			realm_clock := scru64_realm.clock();
-			IF known.released_at IS NOT NULL OR known.expires_at <= realm_clock THEN
-				PERFORM scru64_realm.raise_not_active();
-			ELSIF known.node_id_size <> lease.node_id_size THEN
-				RAISE EXCEPTION 'request was made with another node_id_size: %', known.node_id_size
-					USING ERRCODE = 'invalid_parameter_value',
-						DETAIL = 'A lease was granted to it, and a request is repeated as it was made.',
-						HINT = 'Give each lease a request of its own: gen_random_uuid(), for example.';
-			END IF;
-			-- It may be in the WAL of this server only. So it is written again: then this
-			-- commit, too, waits for the standbys, or says that it did not.
-			UPDATE scru64_realm.ledger AS l SET holder = l.holder WHERE l.lease_id = request;
-			lease_id := request;
-			node_spec := scru64_realm.node_spec(known.node_ctr_range, known.granted_at, known.node_id_size);
-			granted_at := known.granted_at;
-			expires_at := known.expires_at;
-			RETURN;
-		END IF;
+	realm_clock := scru64_realm.clock();
+	granted := scru64_realm.repeated(request, node_id_size, realm_clock);
+	FOR attempt IN 1 .. attempts LOOP
+		EXIT WHEN granted.lease_id IS NOT NULL;
+		realm_clock := scru64_realm.clock();
+		granted := scru64_realm.try_to_grant(request, node_id_size, node_id, within, place, holder, ttl, longest_ttl, realm_clock);
+	END LOOP;
+	IF granted.lease_id IS NULL THEN
+		RAISE EXCEPTION 'could not grant a lease due to concurrent renewals'
+			USING ERRCODE = 'serialization_failure',
+				DETAIL = format('In %s attempts, somebody else has renewed the lease of the node that looked free.', attempts),
+				HINT = 'Try again.';
 	END IF;
 
-	FOR attempt IN 1 .. attempts LOOP
-		realm_clock := scru64_realm.clock();
-		granted_at := realm_clock;
-		expires_at := scru64_realm.expiry(granted_at, ttl);
-
-		IF scru64_realm.tick(realm_clock) NOT BETWEEN 1 AND scru64_realm.tick('infinity') - 1 THEN
-			RAISE EXCEPTION 'the realm''s clock is at a time without IDs'
-				USING ERRCODE = 'system_error',
-					DETAIL = format('It is at %s. The first IDs are of 1970, and the last ones of 4261.', realm_clock),
-					HINT = 'Correct the clock of the realm''s server.';
-		END IF;
-		mark := (SELECT scru64_realm.mark_time(m.last_value) FROM scru64_realm.pruned_until AS m);
-		IF realm_clock < mark THEN
-			RAISE EXCEPTION 'the realm''s clock is behind leases that have been pruned'
-				USING ERRCODE = 'object_not_in_prerequisite_state',
-					DETAIL = format('It is at %s, and the last of them was occupied until %s.', realm_clock, mark),
-					HINT = 'Correct the clock of the realm''s server if it is behind. If it was ahead before, wait until it gets there.';
-		END IF;
-		mark := (SELECT scru64_realm.mark_time(m.last_value) FROM scru64_realm.lost_until AS m);
-		IF realm_clock < mark THEN
-			RAISE EXCEPTION 'realm grants no new lease until %',
-					CASE WHEN isfinite(mark) THEN mark::text ELSE 'its owner says that nothing was lost' END
-				USING ERRCODE = 'object_not_in_prerequisite_state',
-					DETAIL = format('It was promoted, restored or copied, and leases that it does not know may last until then. Its clock is at %s.',
-									realm_clock),
-					HINT = 'Leases that it knows can be renewed. After a switchover or with a synchronous standby nothing was lost: then the owner can call scru64_realm.nothing_was_lost().';
-		END IF;
-
-		IF lease.node_id IS NOT NULL THEN
-			-- a lease before a node in use, and the one that lasts longest
-			FOR busy IN
-				SELECT * FROM scru64_realm.busy(realm_clock, expires_at + guard) AS b
-				WHERE b.node_ctr_range && wanted
-				ORDER BY b.occupied_until DESC NULLS LAST
-			LOOP
-				IF busy.node IS NULL THEN
-					RAISE EXCEPTION 'node %/% is not free', lease.node_id, lease.node_id_size
-						USING ERRCODE = 'object_in_use',
-							DETAIL = CASE
-								WHEN busy.occupied_from > realm_clock THEN
-									format('It, or a part of it, is occupied from %s until %s.', busy.occupied_from, busy.occupied_until)
-								WHEN isfinite(busy.occupied_until) THEN
-									format('It, or a part of it, is occupied until %s.', busy.occupied_until)
-								ELSE 'It, or a part of it, is occupied by a lease that does not expire.' END,
-							HINT = 'Leave node_id out to get one that is free.';
-				ELSIF busy.node_ctr_range <> wanted OR NOT is_owner THEN
-					RAISE EXCEPTION 'node %/% is in use without a lease', lease.node_id, lease.node_id_size
-						USING ERRCODE = 'object_in_use',
-							DETAIL = format('This server generates with node %s, or is set to.', busy.node),
-							HINT = 'Leave node_id out to get one that is free. For this server, the owner of the realm can lease the node that it uses.';
-				END IF;
-				-- after what it has given out
-				granted_at := greatest(granted_at, scru64_realm.tick_start((busy.last_id >> 24) + 1));
-			END LOOP;
-			expires_at := scru64_realm.expiry(granted_at, ttl);
-		ELSE
-			-- Best fit. In a gap of the free node_ctr values, a and b are the first
-			-- and the last place where a block of this size could begin or end. The
-			-- free blocks of the gap, each as large as its alignment and the gap
-			-- allow, grow from both ends to the middle. So the smallest one that is
-			-- large enough begins at a or ends at b, and its size is the smaller one
-			-- of the alignments of a and b. (0 is aligned to everything.)
-			SELECT CASE WHEN (a & -a) BETWEEN 1 AND (b & -b) THEN a ELSE b - (b & -b) END AS start
-			INTO wanted_start
-			FROM (SELECT (lower(gap) + block - 1) & -block AS a, upper(gap) & -block AS b
-				  FROM unnest(scru64_realm.free(realm_clock, expires_at + guard, place)) AS gap
-				  -- each once, and not wherever a or b is written
-				  OFFSET 0) AS ends
-			WHERE a < b
-			ORDER BY least(nullif(a & -a, 0), b & -b), start
-			LIMIT 1;
-			IF NOT FOUND THEN
-				RAISE EXCEPTION 'realm is full'
-					USING ERRCODE = 'configuration_limit_exceeded',
-						DETAIL = format('No node_id of %s bits is free%s.', lease.node_id_size, ' within ' || lease.within),
-						HINT = 'Ask for a greater node_id_size, or have leases released. See the view scru64_realm.capacity.';
-			END IF;
-			wanted := int4range(wanted_start, wanted_start + block);
-		END IF;
-
-		BEGIN
-			INSERT INTO scru64_realm.ledger AS l
-				(lease_id, node_id, node_id_size, holder, granted_at, expires_at, occupied_until, ttl, last_id)
-			VALUES (coalesce(request, gen_random_uuid()), lower(wanted) / block, lease.node_id_size, lease.holder,
-					lease.granted_at, lease.expires_at, lease.expires_at + guard,
-					greatest(scru64_realm.promised(granted_at, expires_at), longest_ttl),
-					scru64_realm.start(wanted, granted_at))
-			RETURNING l.lease_id, scru64_realm.node_spec(wanted, l.granted_at, l.node_id_size)
-			INTO lease_id, node_spec;
-			RETURN;
-		EXCEPTION WHEN exclusion_violation THEN
-			-- Somebody has renewed, and committed, a lease that had just ended: look
-			-- again.
-			IF attempt = attempts THEN
-				RAISE EXCEPTION 'could not grant a lease due to concurrent renewals'
-					USING ERRCODE = 'serialization_failure',
-						DETAIL = format('In %s attempts, somebody else has renewed the lease of the node that looked free.', attempts),
-						HINT = 'Try again.';
-			END IF;
-		WHEN lock_not_available THEN
-			RAISE EXCEPTION 'could not grant a lease within 10 seconds'
-				USING ERRCODE = 'lock_not_available',
-					DETAIL = 'Another transaction that has renewed, released or split a lease of this node is still open.',
-					HINT = 'Try again. Whoever renews a lease should commit at once.';
-		END;
-	END LOOP;
+	lease_id := granted.lease_id;
+	node_spec := scru64_realm.node_spec(granted.node_ctr_range, granted.granted_at, granted.node_id_size);
+	granted_at := granted.granted_at;
+	expires_at := granted.expires_at;
 END
 $$;
 
@@ -761,10 +912,6 @@ CREATE FUNCTION scru64_realm.renew(
 	OUT realm_clock timestamptz
 )
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
-	SET DateStyle = 'ISO, YMD'
-	SET lock_timeout = '10s'
 AS $$
 #variable_conflict error
 DECLARE
@@ -808,10 +955,6 @@ CREATE FUNCTION scru64_realm.release(
 	last_id scru64_realm.ledger.last_id%TYPE DEFAULT NULL
 ) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
-	SET DateStyle = 'ISO, YMD'
-	SET lock_timeout = '10s'
 AS $$
 #variable_conflict error
 DECLARE
@@ -838,28 +981,19 @@ CREATE FUNCTION scru64_realm.split(
 	OUT expires_at timestamptz
 ) RETURNS SETOF record
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER ROWS 16
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
-	SET DateStyle = 'ISO, YMD'
-	SET lock_timeout = '10s'
 AS $$
 #variable_conflict error
 DECLARE
 	held record;
 	known scru64_realm.ledger;
-	block integer;
+	bits integer;			-- more than the old node_id has
 	since timestamptz;
 BEGIN
-	IF split.node_id_size IS NULL OR split.node_id_size NOT BETWEEN 1 AND 23 THEN
-		RAISE EXCEPTION 'invalid node_id_size: %', coalesce(split.node_id_size::text, 'null')
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'A node_id has 1 to 23 bits.',
-				HINT = 'Give one that is greater than the lease''s.';
-	END IF;
-	block := 1 << (24 - split.node_id_size);
+	PERFORM scru64_realm.check_node_id_size(split.node_id_size, 'Give one that is greater than the lease''s.');
 	SELECT * INTO held FROM scru64_realm.held(split.lease_id, split.last_id);
 	known := held.known;
-	IF split.node_id_size - known.node_id_size NOT BETWEEN 1 AND 12 THEN
+	bits := split.node_id_size - known.node_id_size;
+	IF bits NOT BETWEEN 1 AND 12 THEN
 		RAISE EXCEPTION 'cannot split a lease with a node_id_size of % into leases with a node_id_size of %',
 				known.node_id_size, split.node_id_size
 			USING ERRCODE = 'invalid_parameter_value',
@@ -883,10 +1017,10 @@ BEGIN
 	RETURN QUERY
 	INSERT INTO scru64_realm.ledger AS l
 		(node_id, node_id_size, holder, granted_at, expires_at, occupied_until, ttl, last_id, parent)
-	SELECT start / block, split.node_id_size, known.holder, since, known.expires_at, known.occupied_until, known.ttl,
-		   scru64_realm.start(int4range(start, start + block), since), known.lease_id
-	FROM generate_series(lower(known.node_ctr_range), upper(known.node_ctr_range) - 1, block) AS start
-	ORDER BY start
+	SELECT n, split.node_id_size, known.holder, since, known.expires_at, known.occupied_until, known.ttl,
+		   scru64_realm.start(scru64_realm.node_ctr_range(n, split.node_id_size), since), known.lease_id
+	FROM generate_series(known.node_id << bits, ((known.node_id + 1) << bits) - 1) AS n
+	ORDER BY n
 	RETURNING l.lease_id, scru64_realm.node_spec(l.node_ctr_range, l.granted_at, l.node_id_size), l.granted_at, l.expires_at;
 END
 $$;
@@ -936,7 +1070,6 @@ COMMENT ON COLUMN scru64_realm.capacity.available IS 'nodes of this size that ar
 
 CREATE FUNCTION scru64_realm.realm_id() RETURNS uuid
 	LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	RETURN (SELECT s.realm_id FROM scru64_realm.settings AS s);
@@ -947,7 +1080,6 @@ COMMENT ON FUNCTION scru64_realm.realm_id() IS 'which realm this is: made by CRE
 
 CREATE FUNCTION scru64_realm.set_guard(guard interval, even_if_unsafe boolean DEFAULT false) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict error
 BEGIN
@@ -973,8 +1105,6 @@ COMMENT ON FUNCTION scru64_realm.set_guard(interval, boolean)
 
 CREATE FUNCTION scru64_realm.nothing_was_lost() RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
-	SET lock_timeout = '10s'
 AS $$
 BEGIN
 	LOCK TABLE scru64_realm.allocator IN EXCLUSIVE MODE;
@@ -990,9 +1120,6 @@ COMMENT ON FUNCTION scru64_realm.nothing_was_lost()
 -- could be leased for a time that one of them was for.
 CREATE FUNCTION scru64_realm.prune(older_than interval) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-	SET search_path = pg_catalog, pg_temp
-	SET TimeZone = 'UTC'
-	SET lock_timeout = '10s'
 AS $$
 #variable_conflict error
 DECLARE
@@ -1026,28 +1153,39 @@ COMMENT ON FUNCTION scru64_realm.prune(interval) IS 'delete leases that ended lo
 
 
 -- ---------------------------------------------------------------------------
--- Owner and privileges
+-- Settings of functions, owner, privileges
+--
+-- No caller's search_path says what a function does. Names in an SQL body were bound
+-- when it was created, and SET would keep it from being inlined; the other functions look
+-- names up when they run. Those that others may call, with their owner's rights, have a
+-- time zone too, so that a day has 24 hours, a format for the times in their messages,
+-- and an end to their waiting.
 --
 -- Default privileges of whoever runs this script may have granted anything to
 -- anybody: start from nothing.
 -- ---------------------------------------------------------------------------
 
-DO $$
+DO $do$
 DECLARE
 	object record;
 	grantee text;
 BEGIN
 	FOR object IN
 		SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END AS kind, 'TABLE' AS acl_kind,
-			   c.oid::regclass::text AS name, c.relacl AS acl
+			   c.oid::regclass::text AS name, c.relacl AS acl, NULL AS settings
 		FROM pg_class AS c WHERE c.relnamespace = 'scru64_realm'::regnamespace AND c.relkind IN ('r', 'v', 'S')
 		UNION ALL
-		SELECT 'FUNCTION', 'FUNCTION', p.oid::regprocedure::text, p.proacl
+		SELECT 'FUNCTION', 'FUNCTION', p.oid::regprocedure::text, p.proacl,
+			   CASE WHEN p.prosqlbody IS NULL THEN 'SET search_path = pg_catalog, pg_temp' END ||
+			   CASE WHEN p.prosecdef THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET lock_timeout = '10s'$$ ELSE '' END
 		FROM pg_proc AS p WHERE p.pronamespace = 'scru64_realm'::regnamespace
 		UNION ALL
-		SELECT 'SCHEMA', 'SCHEMA', n.oid::regnamespace::text, n.nspacl
+		SELECT 'SCHEMA', 'SCHEMA', n.oid::regnamespace::text, n.nspacl, NULL
 		FROM pg_namespace AS n WHERE n.oid = 'scru64_realm'::regnamespace
 	LOOP
+		IF object.settings IS NOT NULL THEN
+			EXECUTE format('ALTER FUNCTION %s %s', object.name, object.settings);
+		END IF;
 		EXECUTE format('REVOKE ALL ON %s %s FROM PUBLIC', object.acl_kind, object.name);
 		FOR grantee IN
 			SELECT DISTINCT a.grantee::regrole::text FROM aclexplode(object.acl) AS a WHERE a.grantee <> 0
@@ -1058,7 +1196,7 @@ BEGIN
 		EXECUTE format('GRANT ALL ON %s %s TO %s', object.acl_kind, object.name, $name$@extowner@$name$);
 	END LOOP;
 END
-$$;
+$do$;
 
 GRANT USAGE ON SCHEMA scru64_realm TO PUBLIC;
 GRANT SELECT ON scru64_realm.leases, scru64_realm.capacity TO pg_monitor;

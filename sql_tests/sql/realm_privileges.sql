@@ -60,10 +60,13 @@ WHERE pronamespace = 'scru64_realm'::regnamespace
 ORDER BY proname COLLATE "C";
 SELECT nspowner::regrole AS owner, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
 FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'scru64_realm' AND grantee <> nspowner;
--- Every definer has a search_path of its own.
-SELECT proname FROM pg_proc
-WHERE pronamespace = 'scru64_realm'::regnamespace AND prosecdef
-	AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false);
+-- Every definer has settings of its own, and a search_path every function whose names were
+-- not bound when it was created.
+SELECT proname, proconfig FROM pg_proc
+WHERE pronamespace = 'scru64_realm'::regnamespace AND (prosecdef OR prosqlbody IS NULL)
+	AND coalesce(proconfig, '{}') <> CASE WHEN prosecdef
+		THEN ARRAY['search_path=pg_catalog, pg_temp', 'TimeZone=UTC', 'DateStyle=ISO, YMD', 'lock_timeout=10s']
+		ELSE ARRAY['search_path=pg_catalog, pg_temp'] END;
 -- Every object, and every column of a table or view, has a comment.
 SELECT pg_describe_object(classid, objid, objsubid) AS object
 FROM pg_depend
@@ -90,11 +93,14 @@ SELECT scru64_realm.realm_id();
 SELECT * FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.capacity;
 
--- EXECUTE alone: leases, and no look at those of others
+-- EXECUTE alone: leases, and no look at those of others, nor a step of a lease alone
 SET SESSION AUTHORIZATION regress_realm_owner;
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split,
 	scru64_realm.realm_id TO regress_realm_app;
 SET SESSION AUTHORIZATION regress_realm_app;
+SELECT proname FROM pg_proc JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e'
+WHERE pronamespace = 'scru64_realm'::regnamespace AND has_function_privilege(pg_proc.oid, 'EXECUTE')
+ORDER BY proname COLLATE "C";
 SELECT lease_id AS my_lease_id, node_id || '/' || node_id_size AS node
 FROM scru64_realm.lease(8, 'app', '1 hour'), hidden.scru64_parse_node_spec(node_spec) \gset
 \echo :node
@@ -215,6 +221,10 @@ SET SESSION AUTHORIZATION regress_realm_monitor;
 SELECT scru64_realm.realm_id();
 SELECT node, holder FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.capacity WHERE node_id_size = 4;
+-- in a parallel plan, too
+SELECT count(set_config(name, 'on', false)) AS set FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
+SELECT * FROM scru64_realm.capacity WHERE node_id_size = 4;
+SELECT count(set_config(name, 'off', false)) AS set FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SELECT lease_id FROM scru64_realm.ledger;
 SELECT scru64_realm.lease(8, 'monitor');
 RESET SESSION AUTHORIZATION;
