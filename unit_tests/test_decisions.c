@@ -37,7 +37,7 @@ held(void)
 		.has_lease = true,
 		.has_slot = true,
 		.has_heard = true,
-		.left_us = HOUR_S * 1000000,
+		.left_ms = HOUR_S * 1000,
 		.clock_tick = CLOCK_TICK,
 		.furthest_tick = CLOCK_TICK,
 		.next_attempt_ms = NOW_MS + 1,
@@ -71,11 +71,11 @@ a_lease_is_useless_when_it_is_over_or_far_ahead(void)
 	Plan		plan = held();
 
 	CHECK(!is_useless(&plan));
-	plan.left_us = 1;
+	plan.left_ms = 1;
 	CHECK(!is_useless(&plan));
-	plan.left_us = 0;
+	plan.left_ms = 0;
 	CHECK(is_useless(&plan));
-	plan.left_us = -1;
+	plan.left_ms = -1;
 	CHECK(is_useless(&plan));
 
 	plan = held();
@@ -99,7 +99,7 @@ nothing_is_useless_before_the_realm_was_heard(void)
 	Plan		plan = held();
 
 	plan.has_heard = false;
-	plan.left_us = -1;
+	plan.left_ms = -1;
 	CHECK(!is_useless(&plan));
 	plan.furthest_tick = FURTHEST_TICK + 1;
 	CHECK(!is_useless(&plan));
@@ -126,7 +126,7 @@ a_useless_lease_is_given_back_if_another_may_be_had(void)
 {
 	Plan		plan = held();
 
-	plan.left_us = 0;
+	plan.left_ms = 0;
 	CHECK(next_step(&plan) == STEP_RELEASE);
 	plan.next_lease_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_RELEASE);
@@ -163,7 +163,9 @@ a_new_lease_has_its_pause(void)
 	plan.next_lease_ms = NOW_MS + 1;
 	CHECK(next_step(&plan) == STEP_PUT_OFF);
 	/* what was left of another one does not count */
-	plan.left_us = -1;
+	plan.left_ms = -1;
+	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	plan.has_slot = true;
 	CHECK(next_step(&plan) == STEP_PUT_OFF);
 }
 
@@ -220,6 +222,9 @@ calls_of_sessions_are_heeded_once_in_a_while(void)
 	plan = without_lease();
 	plan.last_called_ms = NOW_MS;
 	CHECK(heeds_call(&plan));
+	/* it was ended, and not given back yet */
+	plan.has_lease = true;
+	CHECK(heeds_call(&plan));
 	plan.failures = 1;
 	CHECK(!heeds_call(&plan));
 }
@@ -238,13 +243,13 @@ renewals_are_after_a_third(void)
 	Plan		plan = held();
 
 	/* of the setting, if the window has more than that besides the allowance */
-	plan.left_us = (HOUR_S + 11) * 1000000;
+	plan.left_ms = (HOUR_S + 11) * 1000;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 1200000 - 120000);
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 1200000 + 120000);
-	plan.left_us = INT64_MAX;
+	plan.left_ms = INT64_MAX;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 1200000 - 120000);
 	/* of what is left without the allowance, which is 120 s */
-	plan.left_us = INT64_C(130) * 1000000;
+	plan.left_ms = 130000;
 	for (size_t i = 0; i < LENGTH_OF(randoms); i++)
 	{
 		CHECK_INT(pause_ms(plan, true, randoms[i]), >=, 36000);
@@ -252,13 +257,13 @@ renewals_are_after_a_third(void)
 	}
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX / 2), ==, 39999);
 	/* but not at once, however little that is */
-	for (plan.left_us = 1; plan.left_us < 13000000; plan.left_us += 999999)
+	for (plan.left_ms = 1; plan.left_ms < 13000; plan.left_ms += 999)
 	{
 		CHECK_INT(pause_ms(plan, true, 0), ==, MIN_PAUSE_MS - MIN_PAUSE_MS / 10);
 		CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, MIN_PAUSE_MS + MIN_PAUSE_MS / 10);
 	}
 	/* the largest setting */
-	plan.left_us = INT64_MAX;
+	plan.left_ms = INT64_MAX;
 	plan.ttl_s = INT32_MAX;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), <=, plan.ttl_s * 1000 * 11 / 30);
 }
@@ -268,7 +273,7 @@ a_useless_lease_is_not_kept_for_a_third(void)
 {
 	Plan		plan = held();
 
-	plan.left_us = 0;
+	plan.left_ms = 0;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 0);
 	plan.next_lease_ms = NOW_MS + 20000;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 20000);
@@ -348,13 +353,13 @@ a_successor_has_what_is_left(void)
 
 	CHECK_INT(successor_window_s(&plan), ==, HOUR_S + 11);
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
-	plan.left_us = INT64_C(45000) * 1000;
+	plan.left_ms = 45000;
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
-	plan.left_us -= 3000;
+	plan.left_ms -= 3;
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS - 1);
 	CHECK_INT(successor_window_s(&plan), ==, FIRST_TTL_S + 11);
-	plan.left_us = -1;
-	CHECK_INT(successor_timeout_ms(&plan), ==, 0);
+	plan.left_ms = -3;
+	CHECK(successor_timeout_ms(&plan) < 0);
 	CHECK_INT(successor_window_s(&plan), ==, FIRST_TTL_S + 11);
 }
 

@@ -10,7 +10,6 @@
 #include "decisions.h"
 
 #define MSECS_PER_SEC		1000
-#define USECS_PER_MSEC		1000
 
 #define MIN(a, b)			((a) < (b) ? (a) : (b))
 #define MAX(a, b)			((a) > (b) ? (a) : (b))
@@ -25,7 +24,7 @@ is_useless(const Plan *plan)
 	uint64_t	allowance_ticks = (uint64_t) plan->allowance_ms >> SCRU64_TICK_SHIFT;
 
 	return plan->has_heard &&
-		(plan->left_us <= 0 ||
+		(plan->left_ms <= 0 ||
 		 plan->furthest_tick > plan->clock_tick + 2 * allowance_ticks + 1);
 }
 
@@ -81,12 +80,6 @@ wanted_size(const Plan *plan)
 		node_size_smaller(&plan->size, plan->now_ms, plan->ttl_s * MSECS_PER_SEC);
 }
 
-static int64_t
-left_ms(const Plan *plan)
-{
-	return MAX(plan->left_us, 0) / USECS_PER_MSEC;
-}
-
 /* Evenly from 0 to most. */
 static int64_t
 jitter(int64_t most, uint32_t random)
@@ -101,7 +94,7 @@ jitter(int64_t most, uint32_t random)
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
 {
-	int64_t		usable = left_ms(plan) - plan->allowance_ms;
+	int64_t		usable = plan->left_ms - plan->allowance_ms;
 	int64_t		third = MIN(usable, plan->ttl_s * MSECS_PER_SEC) / 3;
 	int64_t		pause = MAX(third, MIN_PAUSE_MS);
 
@@ -171,12 +164,12 @@ renewal_window_s(const Plan *plan, int64_t age_ms)
 int64_t
 successor_window_s(const Plan *plan)
 {
-	return MAX(FIRST_TTL_S, left_ms(plan) / MSECS_PER_SEC) + window_s(plan, 0);
+	return MAX(FIRST_TTL_S, plan->left_ms / MSECS_PER_SEC) + window_s(plan, 0);
 }
 
 /* Not so long that the one of now is over meanwhile. */
 int64_t
 successor_timeout_ms(const Plan *plan)
 {
-	return MIN(CALL_TIMEOUT_MS, left_ms(plan) / 3);
+	return MIN(CALL_TIMEOUT_MS, plan->left_ms / 3);
 }

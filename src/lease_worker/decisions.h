@@ -34,7 +34,7 @@ typedef struct Plan
 	bool		has_lease;
 	bool		has_slot;		/* or has somebody ended the lease here? */
 	bool		has_heard;		/* the realm's clock? */
-	int64_t		left_us;		/* of the lease, by that clock */
+	int64_t		left_ms;		/* of the lease, by that clock */
 	uint64_t	clock_tick;		/* of that or this server's clock, the later one */
 	uint64_t	furthest_tick;	/* where the lease begins, or its last ID is */
 

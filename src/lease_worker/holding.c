@@ -21,6 +21,7 @@
 #include "../clock.h"
 #include "../id_time.h"
 #include "../leased_slot.h"
+#include "../node_spec.h"
 #include "../settings.h"
 #include "holding.h"
 #include "messages.h"
@@ -42,12 +43,12 @@ look_around(Worker *worker)
 
 	plan->now_ms = monotonic_ms();
 	/* as far as is known; in the year 2000 if it is not */
-	realm_clock = worker->realm_clock + (plan->now_ms - worker->heard_at_ms) * 1000;
+	realm_clock = worker->realm_clock + (plan->now_ms - worker->heard_at_ms) * USECS_PER_MSEC;
 	plan->failures = worker->info.failures;
 	plan->has_lease = has_lease(worker);
 	plan->has_slot = scru64_leased_look(&look);
 	plan->has_heard = worker->realm_clock != 0;
-	plan->left_us = worker->held.expires_at - realm_clock;
+	plan->left_ms = (worker->held.expires_at - realm_clock) / USECS_PER_MSEC;
 	plan->clock_tick = tick_of_time(Max(Max(realm_clock, GetCurrentTimestamp()),
 										UNIX_EPOCH_TIMESTAMP));
 	plan->furthest_tick = Max(worker->held.start_tick, scru64_get_timestamp(look.last_id));
@@ -161,9 +162,7 @@ can_resume(HeldLease *held, uint64 ceiling)
 	if (!recall_lease(held) || held->lease_id[0] == '\0' ||
 		held->address != address_hash(scru64_realm))
 		return false;
-	if (scru64_leased_look(&look) &&
-		look.node.node_id == held->node.node_id &&
-		look.node.node_id_size == held->node.node_id_size)
+	if (scru64_leased_look(&look) && nodes_equal(look.node, held->node))
 		return true;
 	/* of a worker that was changing it */
 	(void) scru64_leased_end();
@@ -266,7 +265,7 @@ renew_lease(Worker *worker, RealmCall *call)
 					longest_window_s(&worker->plan), look.last_id, held))
 	{
 		/* the realm has ended it, so that somebody else may have the node */
-		if (call->over || (call->refused && look_around(worker)->left_us <= 0))
+		if (call->over || (call->refused && look_around(worker)->left_ms <= 0))
 		{
 			(void) scru64_leased_end();
 			forget_lease(worker);

@@ -15,7 +15,7 @@
 #include "../clock.h"
 #include "messages.h"
 
-/* between two messages of a standing failure */
+/* Between two messages of a standing failure */
 #define LOG_PAUSE_MS		60000
 
 void

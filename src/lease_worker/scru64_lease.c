@@ -105,7 +105,7 @@ static void
 tell_next_attempt(Worker *worker)
 {
 	worker->info.next_attempt_at = GetCurrentTimestamp() +
-		(worker->plan.next_attempt_ms - monotonic_ms()) * 1000;
+		(worker->plan.next_attempt_ms - monotonic_ms()) * USECS_PER_MSEC;
 }
 
 /* *moved: the lease of now is from another realm than the one that answers. */

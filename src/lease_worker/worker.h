@@ -11,6 +11,8 @@
 #include "decisions.h"
 #include "realm_calls.h"
 
+#define USECS_PER_MSEC		1000
+
 typedef struct Worker
 {
 	LeaseInfo	info;
