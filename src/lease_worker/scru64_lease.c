@@ -240,7 +240,10 @@ sleep_a_while(Worker *worker)
 	}
 }
 
-/* One step, for what comes up meanwhile sets the latch, which the step may reset. */
+/*
+ * One step at a time.  What signals ask for is looked at before each: the latch that
+ * they set may be reset by the step during which they come.
+ */
 static void
 work(Worker *worker)
 {
