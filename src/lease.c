@@ -47,10 +47,10 @@
 
 #define WAIT_EVENT_NAME		"Scru64Lease"
 #define WORKER_LIBRARY		"scru64"
-#define WORKER_FUNCTION		"scru64_lease_main"
+#define WORKER_FUNCTION		"scru64_start_lease_worker"
 #define WORKER_RESTART		5	/* seconds */
 
-extern PGDLLEXPORT void scru64_lease_main(Datum arg);
+extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
 
 /* What sessions and the worker tell each other; see lease.c for what guards what. */
 typedef struct Lease
@@ -130,10 +130,10 @@ register_lease_worker(void)
 
 /* The entry of the worker, which is in a library that is linked with libpq. */
 void
-scru64_lease_main(Datum arg)
+scru64_start_lease_worker(Datum arg)
 {
 	void		(*worker_main) (Datum) = (void (*) (Datum))
-		load_external_function("$libdir/scru64_lease", "lease_worker_main", true, NULL);
+		load_external_function("$libdir/scru64_lease", "scru64_lease_main", true, NULL);
 
 	(void) arg;
 	/* it has been installed anew since this library was loaded, perhaps */

@@ -62,15 +62,15 @@ SKIP:
 
 	isnt(wait_for_lease($server, 10), '', 'a lease');
 	my $worker = lease_sql($server, 'worker_pid');
-	my $debug = "gdb -batch -nx -p $worker -ex 'frame function lease_worker_main'";
-	skip 'the debugger does not see the worker', 1 if `$debug -ex 'print worker->next_attempt' 2>&1` !~ /^\$1 = \d/m;
+	my $debug = "gdb -batch -nx -p $worker -ex 'frame function scru64_lease_main'";
+	skip 'the debugger does not see the worker', 1 if `$debug -ex 'print worker->plan.next_attempt_ms' 2>&1` !~ /^\$1 = \d/m;
 	# each time with the rollback allowance of 10 s, and a second, on top
 	is(join(' ', $asked->()), '131', 'the first lease is for two minutes');
 	foreach my $age (50, 200, 1100, 2000)
 	{
 		my $renewals = $asked->();
 		my $then = int(clock_gettime(CLOCK_MONOTONIC) * 1000) - $age * 1000;
-		my $gdb = `$debug -ex 'set var worker->got_lease_at = $then' -ex 'set var worker->next_attempt = 0' 2>&1`;
+		my $gdb = `$debug -ex 'set var worker->got_lease_at_ms = $then' -ex 'set var worker->plan.next_attempt_ms = 0' 2>&1`;
 
 		$server->reload;
 		wait_until(5, sub { $asked->() > $renewals && lease_sql($server, "next_attempt_at > now() + '10 s'") eq 't' })

@@ -13,7 +13,7 @@
 #include "harness.h"
 
 #define TTL		INT64_C(60000)
-#define LOOK	NODE_SIZE_LOOK
+#define LOOK	NODE_SIZE_LOOK_MS
 
 /* None of the numbers here is negative. */
 #define CHECK_INT(actual, op, expected) \
@@ -95,11 +95,11 @@ quiet_makes_it_smaller(void)
 		for (int i = 1; i <= 10; i++)
 			node_size_look(&size, i * 10 * LOOK, 0, used += 10 * sixteenth + 10);
 		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
-		CHECK_INT(size.quiet_since, ==, 100 * LOOK);
+		CHECK_INT(size.quiet_since_ms, ==, 100 * LOOK);
 		for (int i = 11; i <= 15; i++)
 			node_size_look(&size, i * 10 * LOOK, 0,
 						   used += sixteenth > 0 ? 10 * sixteenth - 10 : 0);
-		CHECK_INT(size.quiet_since, ==, 100 * LOOK);
+		CHECK_INT(size.quiet_since_ms, ==, 100 * LOOK);
 		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
 		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL, TTL), ==,
 				   node_id_size > 19 ? 21 : node_id_size + 2);
@@ -129,10 +129,10 @@ when_to_look(void)
 	node_size_look(&size, 6 * LOOK, 1, 0);
 	CHECK(node_size_next_look(&size) == -1);
 	node_size_begin(&size, 8, 7 * LOOK, 0, 0);
-	CHECK_INT(node_size_next_look(&size), ==, 7 * LOOK + NODE_SIZE_CALM_LOOK);
+	CHECK_INT(node_size_next_look(&size), ==, 7 * LOOK + NODE_SIZE_CALM_LOOK_MS);
 	/* it cannot grow further */
 	node_size_look(&size, 8 * LOOK, 1, 0);
-	CHECK_INT(node_size_next_look(&size), ==, 8 * LOOK + NODE_SIZE_CALM_LOOK);
+	CHECK_INT(node_size_next_look(&size), ==, 8 * LOOK + NODE_SIZE_CALM_LOOK_MS);
 }
 
 /*

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * holding.c
- *		The lease that the worker holds: get, resume, renew, change and release it.
+ *		The lease that the worker holds: obtain, resume, renew, change and release it.
  *
- * Part of the lease worker.  Each keeps together what the realm has granted, what
- * the sessions may use, and what is kept for the next worker.  The order in which
- * that is done is what makes it safe.
+ * Each keeps together what the realm has granted, what the sessions may use, and what
+ * is kept for the next worker.  The order in which that is done is what makes it safe.
  *
  * Invariants: those of scru64_lease.c; here they are kept.
  *
@@ -15,31 +14,47 @@
 
 #include "access/xact.h"
 #include "common/hashfn.h"
-#include "postmaster/interrupt.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "../ceiling.h"
+#include "../clock.h"
 #include "../id_time.h"
+#include "../leased_slot.h"
+#include "../node_spec.h"
 #include "../settings.h"
-#include "lease_worker.h"
-
-/* Milliseconds */
-#define RELEASE_TIMEOUT		2500
-#define SIZE_PAUSE			60000	/* after a node of another size was not to be had */
+#include "holding.h"
+#include "messages.h"
 
 static void
-hear_clock(Worker *worker, TimestampTz realm_clock)
+hear_clock(Worker *worker, const RealmCall *call)
 {
-	worker->realm_clock = realm_clock;
-	worker->heard_at = monotonic_ms();
+	worker->realm_clock = call->clock;
+	worker->heard_at_ms = monotonic_ms();
 }
 
-/* The realm's clock now, as far as is known; in the year 2000 if it is not. */
-TimestampTz
-realm_now(Worker *worker)
+/* See how things are, to decide by. */
+Plan *
+look_around(Worker *worker)
 {
-	return worker->realm_clock + (monotonic_ms() - worker->heard_at) * 1000;
+	Plan	   *plan = &worker->plan;
+	LeaseLook	look = {0};
+	TimestampTz realm_clock;
+
+	plan->now_ms = monotonic_ms();
+	/* as far as is known; in the year 2000 if it is not */
+	realm_clock = worker->realm_clock + (plan->now_ms - worker->heard_at_ms) * USECS_PER_MSEC;
+	plan->failures = worker->info.failures;
+	plan->has_lease = has_lease(worker);
+	plan->has_slot = scru64_leased_look(&look);
+	plan->has_heard = worker->realm_clock != 0;
+	plan->left_ms = (worker->held.expires_at - realm_clock) / USECS_PER_MSEC;
+	plan->clock_tick = tick_of_time(Max(Max(realm_clock, GetCurrentTimestamp()),
+										UNIX_EPOCH_TIMESTAMP));
+	plan->furthest_tick = Max(worker->held.start_tick, scru64_get_timestamp(look.last_id));
+	if (plan->has_lease && plan->has_slot)
+		node_size_look(&plan->size, plan->now_ms, look.saturated, look.used);
+	return plan;
 }
 
 /* The lease is over: it is in nobody's memory any more. */
@@ -51,77 +66,58 @@ forget_lease(Worker *worker)
 	publish(worker);
 }
 
-/*
- * For how many seconds to ask: the setting says for how many at most.  Besides, for
- * what a node's IDs may be ahead of the clock: a busy one reaches the end of the window
- * by so much earlier.
- */
-static int64
-window(int64 seconds)
-{
-	return Min(seconds, (int64) scru64_lease_ttl) + scru64_rollback_allowance / 1000 + 1;
-}
-
-/*
- * The most that will be asked for.  A realm that was promoted waits for so long: it
- * may have lost a renewal.
- */
-static int64
-longest_window(void)
-{
-	return window(scru64_lease_ttl);
-}
-
+/* From here on, where the lease is from is what the setting says. */
 void
-keep_setting(char **kept, const char *value)
+keep_address(Worker *worker)
 {
-	if (*kept != NULL)
-		pfree(*kept);
-	*kept = MemoryContextStrdup(TopMemoryContext, value);
+	if (worker->realm != NULL)
+		pfree(worker->realm);
+	worker->realm = MemoryContextStrdup(TopMemoryContext, scru64_realm);
 }
 
 /* Where a lease is from, so that it is not taken for one of another realm. */
-uint64
+static uint64
 address_hash(const char *realm)
 {
 	return hash_bytes_extended((const unsigned char *) realm, (int) strlen(realm), 0);
 }
 
-/*
- * Is this the realm that this server is to have its lease from?  *moved if it is,
- * but the lease is still from another one.
- */
-bool
-check_realm(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer,
-			bool *moved)
+/* Which realm this server is to have its lease from; empty: any. */
+static const char *
+wanted_realm_id(const Worker *worker)
 {
-	HeldLease  *held = &worker->held;
-	char		realm_id[UUID_TEXT_LEN + 1];
-	bool		same_address = strcmp(worker->realm, scru64_realm) == 0;
-	const char *wanted = *worker->realm_id != '\0' ? worker->realm_id :
-		same_address ? held->realm_id : "";
+	if (*scru64_realm_id != '\0')
+		return scru64_realm_id;
+	return strcmp(worker->realm, scru64_realm) == 0 ? worker->held.realm_id : "";
+}
 
-	if (!call_realm_id(conn, deadline, answer, realm_id))
+/* Which realm is it?  False if it is not one to have a lease from. */
+bool
+check_realm(const Worker *worker, RealmCall *call, char *realm_id)
+{
+	const char *wanted = wanted_realm_id(worker);
+
+	if (!call_realm_id(call, realm_id))
 		return false;
 	if (*wanted != '\0' && pg_strcasecmp(realm_id, wanted) != 0)
-	{
-		snprintf(answer->problem, LEASE_TEXT_LEN, "this is realm %s, and not %s",
-				 realm_id, wanted);
-		return false;
-	}
-	*moved = has_lease(worker) && strcmp(realm_id, held->realm_id) != 0;
-	if (*moved)
-		return false;
-	if (*worker->realm_id == '\0' && strcmp(realm_id, held->realm_id) != 0)
+		return realm_problem(call, psprintf("this is realm %s, and not %s", realm_id, wanted));
+	return true;
+}
+
+/* From here on the lease is from this realm, at the address that is set. */
+void
+settle_in_realm(Worker *worker, const char *realm_id)
+{
+	HeldLease  *held = &worker->held;
+
+	if (*scru64_realm_id == '\0' && strcmp(realm_id, held->realm_id) != 0)
 		ereport(LOG,
 				(errmsg("the realm of this server is %s", realm_id),
 				 errhint("Set \"%s\" to it, and no other realm is taken for it.",
 						 "scru64.realm_id")));
 	strlcpy(held->realm_id, realm_id, sizeof(held->realm_id));
 	held->address = address_hash(scru64_realm);
-	if (!same_address)
-		keep_setting(&worker->realm, scru64_realm);
-	return true;
+	keep_address(worker);
 }
 
 /*
@@ -148,7 +144,7 @@ begin_lease(Worker *worker, const HeldLease *lease)
 	worker->held = *lease;
 	keep_held(worker);
 	(void) scru64_leased_look(&look);
-	node_size_begin(&worker->size, (int) lease->node.node_id_size, monotonic_ms(),
+	node_size_begin(&worker->plan.size, (int) lease->node.node_id_size, monotonic_ms(),
 					look.saturated, look.used);
 	publish(worker);
 }
@@ -166,14 +162,12 @@ can_resume(HeldLease *held, uint64 ceiling)
 	if (!recall_lease(held) || held->lease_id[0] == '\0' ||
 		held->address != address_hash(scru64_realm))
 		return false;
-	if (scru64_leased_look(&look) &&
-		look.node.node_id == held->node.node_id &&
-		look.node.node_id_size == held->node.node_id_size)
+	if (scru64_leased_look(&look) && nodes_equal(look.node, held->node))
 		return true;
 	/* of a worker that was changing it */
 	(void) scru64_leased_end();
-	return held->start < ceiling && ceiling <= held->limit &&
-		scru64_leased_begin(held->node, ceiling, held->limit);
+	return held->start_tick < ceiling && ceiling <= held->limit_tick &&
+		scru64_leased_begin(held->node, ceiling, held->limit_tick);
 }
 
 /* The lease of this postmaster, if there is one that may go on. */
@@ -197,10 +191,26 @@ resume_lease(Worker *worker)
 	CommitTransactionCommand();
 	if (!resumed)
 		return;
-	worker->got_lease_at = monotonic_ms();
+	worker->got_lease_at_ms = monotonic_ms();
 	ereport(LOG,
 			(errmsg("the lease of node %u/%u goes on",
 					held.node.node_id, held.node.node_id_size)));
+}
+
+/* Ask for a lease, of the node_id_size that the request has. */
+static bool
+ask_for_lease(Worker *worker, RealmCall *call, LeaseRequest *request, int64 ttl_s,
+			  HeldLease *lease)
+{
+	request->holder = worker->info.holder;
+	request->within = scru64_lease_within;
+	request->ttl_s = ttl_s;
+	request->longest_ttl_s = Max(ttl_s, longest_window_s(&worker->plan));
+	*lease = worker->held;
+	if (!call_lease(call, request, lease))
+		return false;
+	hear_clock(worker, call);
+	return true;
 }
 
 /*
@@ -208,41 +218,29 @@ resume_lease(Worker *worker)
  * nobody else gets it as long as it lasts.
  */
 static void
-shield(PGconn *conn, int64 deadline, RealmAnswer *answer, HeldLease *lease)
+shield(Worker *worker, RealmCall *call, HeldLease *lease)
 {
-	TimestampTz clock;
-
-	(void) call_renew(conn, deadline, answer, scru64_lease_ttl, longest_window(), 0,
-					  lease, &clock);
-	snprintf(answer->problem, LEASE_TEXT_LEN,
-			 "node %u/%u overlaps one that is set on this server by hand",
-			 lease->node.node_id, lease->node.node_id_size);
+	(void) call_renew(call, worker->plan.ttl_s, longest_window_s(&worker->plan), 0, lease);
+	realm_problem(call, psprintf("node %u/%u overlaps one that is set on this server by hand",
+								 lease->node.node_id, lease->node.node_id_size));
 }
 
 bool
-take_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
+obtain_lease(Worker *worker, RealmCall *call)
 {
-	LeaseRequest *request = &worker->request;
-	HeldLease	lease = worker->held;
-	TimestampTz clock;
+	HeldLease	lease;
 
-	request->node_id_size = scru64_lease_node_id_size;
-	request->holder = worker->info.holder;
-	request->within = worker->within;
-	request->ttl = window(FIRST_TTL);
-	request->longest_ttl = longest_window();
-	if (!call_lease(conn, deadline, answer, request, &lease, &clock))
+	worker->request.node_id_size = worker->plan.size.quiet;
+	if (!ask_for_lease(worker, call, &worker->request,
+					   window_s(&worker->plan, FIRST_TTL_S), &lease))
 		return false;
-	hear_clock(worker, clock);
-	worker->next_lease = monotonic_ms() + worker->lease_pause;
-	worker->lease_pause = Min(2 * worker->lease_pause,
-							 Max(MIN_LEASE_PAUSE, (int64) scru64_lease_ttl * 1000 / 16));
-	if (!scru64_leased_begin(lease.node, lease.start, lease.limit))
+	plan_new_lease(&worker->plan, monotonic_ms());
+	if (!scru64_leased_begin(lease.node, lease.start_tick, lease.limit_tick))
 	{
-		shield(conn, deadline, answer, &lease);
+		shield(worker, call, &lease);
 		return false;
 	}
-	worker->got_lease_at = monotonic_ms();
+	worker->got_lease_at_ms = monotonic_ms();
 	worker->info.size_changed_at = 0;
 	worker->info.size_reason[0] = '\0';
 	begin_lease(worker, &lease);
@@ -256,27 +254,27 @@ take_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
 }
 
 bool
-renew_lease(Worker *worker, PGconn *conn, int64 deadline, RealmAnswer *answer)
+renew_lease(Worker *worker, RealmCall *call)
 {
+	HeldLease  *held = &worker->held;
 	LeaseLook	look = {0};
-	int64		age = (monotonic_ms() - worker->got_lease_at) / 1000;
-	TimestampTz clock;
+	int64		age_ms = monotonic_ms() - worker->got_lease_at_ms;
 
 	(void) scru64_leased_look(&look);
-	if (!call_renew(conn, deadline, answer, window(Max(FIRST_TTL, age)),
-					longest_window(), look.last_id, &worker->held, &clock))
+	if (!call_renew(call, renewal_window_s(&worker->plan, age_ms),
+					longest_window_s(&worker->plan), look.last_id, held))
 	{
 		/* the realm has ended it, so that somebody else may have the node */
-		if (answer->over || (answer->refused && realm_now(worker) >= worker->held.expires_at))
+		if (call->over || (call->refused && look_around(worker)->left_ms <= 0))
 		{
 			(void) scru64_leased_end();
 			forget_lease(worker);
 		}
 		return false;
 	}
-	hear_clock(worker, clock);
-	scru64_leased_extend(worker->held.node, worker->held.limit);
-	worker->lease_pause = MIN_LEASE_PAUSE;
+	hear_clock(worker, call);
+	scru64_leased_extend(held->node, held->limit_tick);
+	worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
 	keep_held(worker);
 	return true;
 }
@@ -290,27 +288,75 @@ release_lease(Worker *worker)
 {
 	HeldLease	lease = worker->held;
 	uint64		last_id = scru64_leased_end();
-	int64		deadline = monotonic_ms() + RELEASE_TIMEOUT;
-	RealmAnswer answer;
-	PGconn	   *conn;
-	bool		done;
+	RealmCall	call;
 
 	if (!has_lease(worker))
 		return;
 	forget_lease(worker);
 	set_busy(worker, true);
-	conn = realm_connect(worker->realm, deadline, true);
-	done = call_release(conn, deadline, true, &answer, &lease, last_id);
-	PQfinish(conn);
-	log_release(&lease, done, answer.problem);
+	realm_open(&call, worker->realm, RELEASE_TIMEOUT_MS, true);
+	log_release(&lease, call_release(&call, &lease, last_id), call.problem);
+	realm_close(&call);
 	set_busy(worker, false);
 }
 
-/* Has something come up that has the worker leave off? */
-static bool
-is_disturbed(void)
+/* What was asked for is not what is wanted now. */
+void
+forget_requests(Worker *worker)
 {
-	return ShutdownRequestPending || ConfigReloadPending;
+	worker->request.request[0] = worker->size_request.request[0] = '\0';
+	worker->plan.next_lease_ms = 0;
+}
+
+/* Have done with a realm: another one, or none, is what the settings say. */
+void
+leave_realm(Worker *worker)
+{
+	release_lease(worker);
+	memset(&worker->held, 0, sizeof(worker->held));
+	forget_requests(worker);
+	keep_address(worker);
+}
+
+/*
+ * Have the sessions go on with the node of the next lease, and give the old one back;
+ * or the next one, if they cannot.
+ */
+static void
+hand_over(Worker *worker, RealmCall *call, HeldLease *next)
+{
+	static const char *const problems[] = {
+		[HAND_OVER_ENDED] = "the lease was ended meanwhile",
+		[HAND_OVER_TOO_SHORT] = "its lease ends too early",
+		[HAND_OVER_AHEAD] = "its lease begins ahead of this server's clock"
+	};
+	HeldLease	old = worker->held;
+	uint64		last_id;
+	HandOver	result = scru64_leased_hand_over(next->node, next->start_tick, next->limit_tick,
+												 tick_of_time(GetCurrentTimestamp()),
+												 allowance_ticks(), &last_id);
+
+	if (result == HAND_OVER_OVERLAPS)
+	{
+		shield(worker, call, next);
+		worker->plan.next_size_ms = monotonic_ms() + MIN_LEASE_PAUSE_MS;
+		log_size_problem(worker, call->problem);
+		return;
+	}
+	call->deadline_ms = monotonic_ms() + RELEASE_TIMEOUT_MS;
+	call->stopping = true;
+	if (result != HAND_OVER_DONE)
+	{
+		(void) call_release(call, next,
+							scru64_compose(next->start_tick, scru64_node_base(next->node) |
+										   scru64_max_counter(next->node)));
+		log_size_problem(worker, problems[result]);
+		return;
+	}
+	begin_lease(worker, next);
+	worker->plan.next_size_ms = 0;
+	log_size(worker, &old);
+	log_release(&old, call_release(call, &old, last_id), call->problem);
 }
 
 /*
@@ -318,58 +364,16 @@ is_disturbed(void)
  * as it is if that is not to be had.
  */
 void
-change_size(Worker *worker, PGconn *conn, int wanted)
+change_size(Worker *worker, RealmCall *call, int wanted)
 {
-	static const char *const problems[] = {
-		[HAND_OVER_ENDED] = "the lease was ended meanwhile",
-		[HAND_OVER_TOO_SHORT] = "its lease ends too early",
-		[HAND_OVER_AHEAD] = "its lease begins ahead of this server's clock"
-	};
-	LeaseRequest *request = &worker->size_request;
-	HeldLease	old = worker->held;
-	HeldLease	next = old;
-	int64		left = Max(old.expires_at - realm_now(worker), 0) / 1000;
-	int64		deadline = monotonic_ms() + Min(CALL_TIMEOUT, left / 3);
-	RealmAnswer answer;
-	TimestampTz clock;
-	HandOver	result;
-	uint64		last_id;
-	bool		done;
+	HeldLease	next;
 
-	worker->next_size = monotonic_ms() + SIZE_PAUSE;
-	request->node_id_size = wanted;
-	request->holder = worker->info.holder;
-	request->within = worker->within;
-	request->ttl = Max(left / 1000, FIRST_TTL) + window(0);
-	request->longest_ttl = Max(request->ttl, longest_window());
-	if (!call_lease(conn, deadline, &answer, request, &next, &clock))
-	{
-		if (!is_disturbed())
-			log_size_problem(worker, wanted, answer.problem);
-		return;
-	}
-	hear_clock(worker, clock);
-	result = scru64_leased_hand_over(next.node, next.start, next.limit,
-									 tick_of_time(GetCurrentTimestamp()), allowance_ticks(), &last_id);
-	if (result == HAND_OVER_OVERLAPS)
-	{
-		shield(conn, deadline, &answer, &next);
-		worker->next_size = monotonic_ms() + MIN_LEASE_PAUSE;
-		log_size_problem(worker, wanted, answer.problem);
-		return;
-	}
-	deadline = monotonic_ms() + RELEASE_TIMEOUT;
-	if (result != HAND_OVER_DONE)
-	{
-		(void) call_release(conn, deadline, true, &answer, &next,
-							scru64_compose(next.start, scru64_node_base(next.node) |
-										   scru64_max_counter(next.node)));
-		log_size_problem(worker, wanted, problems[result]);
-		return;
-	}
-	begin_lease(worker, &next);
-	worker->next_size = 0;
-	log_size(worker, &old);
-	done = call_release(conn, deadline, true, &answer, &old, last_id);
-	log_release(&old, done, answer.problem);
+	worker->plan.next_size_ms = monotonic_ms() + SIZE_PAUSE_MS;
+	worker->size_request.node_id_size = wanted;
+	call->deadline_ms = monotonic_ms() + successor_timeout_ms(&worker->plan);
+	if (ask_for_lease(worker, call, &worker->size_request,
+					  successor_window_s(&worker->plan), &next))
+		hand_over(worker, call, &next);
+	else if (!realm_is_disturbed(call))
+		log_size_problem(worker, call->problem);
 }

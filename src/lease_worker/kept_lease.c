@@ -3,11 +3,11 @@
  * kept_lease.c
  *		A lease that outlives its worker, under the same postmaster.
  *
- * Part of the lease worker.  After the crash of a process the postmaster starts all
- * others anew, and the lease may go on.  Under any other postmaster it may not: a
- * data directory may be a copy.  So it is kept in a shared memory object of the
- * machine, never in the data directory, with what tells this postmaster from every
- * other.  Where that is not certain, nothing is kept, and a new lease is taken.
+ * After the crash of a process the postmaster starts all others anew, and the lease
+ * may go on.  Under any other postmaster it may not: a data directory may be a copy.
+ * So it is kept in a shared memory object of the machine, never in the data
+ * directory, with what tells this postmaster from every other.  Where that is not
+ * certain, nothing is kept, and a new lease is taken.
  *
  *-------------------------------------------------------------------------
  */

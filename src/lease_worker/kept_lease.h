@@ -3,8 +3,6 @@
  * kept_lease.h
  *		A lease that outlives its worker, under the same postmaster.
  *
- * Part of the lease worker.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef KEPT_LEASE_H
@@ -32,8 +30,8 @@ typedef struct HeldLease
 	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: none */
 	char		realm_id[UUID_TEXT_LEN + 1];
 	Scru64Node	node;
-	uint64		start;			/* IDs are of ticks after this */
-	uint64		limit;			/* and not after this */
+	uint64		start_tick;		/* IDs are of ticks after this */
+	uint64		limit_tick;		/* and not after this */
 	TimestampTz granted_at;
 	TimestampTz expires_at;
 	uint64		address;		/* hash of the connection string that it is by */

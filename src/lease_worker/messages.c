@@ -3,7 +3,7 @@
  * messages.c
  *		What the lease worker says: in the view scru64_lease and in the log.
  *
- * Part of the lease worker.  Never says the lease_id or the connection string.
+ * Never says the lease_id or the connection string.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,15 +12,16 @@
 #include "pgstat.h"
 #include "utils/timestamp.h"
 
-#include "lease_worker.h"
+#include "../clock.h"
+#include "messages.h"
 
-/* Milliseconds between two messages of a standing failure */
-#define LOG_PAUSE			60000
+/* Between two messages of a standing failure */
+#define LOG_PAUSE_MS		60000
 
 void
 publish(Worker *worker)
 {
-	HeldLease  *held = &worker->held;
+	const HeldLease *held = &worker->held;
 
 	worker->info.node = has_lease(worker) ? held->node : (Scru64Node) {0};
 	worker->info.granted_at = held->granted_at;
@@ -53,15 +54,15 @@ keep_message(char *kept, const char *message)
 
 /* Something has failed; what is palloc'd is freed with the attempt. */
 void
-failed(Worker *worker, const char *what)
+failed(Worker *worker, const char *problem)
 {
 	worker->info.failures++;
 	worker->info.last_error_at = GetCurrentTimestamp();
-	keep_message(worker->info.last_error, what);
+	keep_message(worker->info.last_error, problem);
 	publish(worker);
-	if (worker->info.failures > 1 && monotonic_ms() - worker->last_logged < LOG_PAUSE)
+	if (worker->info.failures > 1 && monotonic_ms() - worker->logged_at_ms < LOG_PAUSE_MS)
 		return;
-	worker->last_logged = monotonic_ms();
+	worker->logged_at_ms = monotonic_ms();
 	ereport(LOG,
 			(has_lease(worker) ?
 			 errmsg("the lease of this server was not renewed: %s",
@@ -100,12 +101,12 @@ log_release(const HeldLease *lease, bool done, const char *problem)
 }
 
 void
-log_size_problem(Worker *worker, int wanted, const char *problem)
+log_size_problem(Worker *worker, const char *problem)
 {
 	char		text[LEASE_TEXT_LEN];
 
-	snprintf(text, sizeof(text), "no node of size %d instead of %d: %s", wanted,
-			 worker->size.current, problem);
+	snprintf(text, sizeof(text), "no node of size %d instead of %d: %s",
+			 worker->size_request.node_id_size, worker->plan.size.current, problem);
 	keep_message(worker->info.size_reason, text);
 	worker->size_failed = true;
 	publish(worker);
@@ -124,8 +125,8 @@ log_size(Worker *worker, const HeldLease *old)
 	worker->size_failed = false;
 	worker->info.size_changed_at = GetCurrentTimestamp();
 	snprintf(worker->info.size_reason, LEASE_TEXT_LEN, "%s",
-			 (int) old->node.node_id_size > worker->size.quiet ||
-			 (int) old->node.node_id_size < worker->size.least ? "the settings were changed" :
+			 (int) old->node.node_id_size > worker->plan.size.quiet ||
+			 (int) old->node.node_id_size < worker->plan.size.least ? "the settings were changed" :
 			 larger ? "sessions had to wait for the clock" :
 			 "little of the node was used");
 	publish(worker);

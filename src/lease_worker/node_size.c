@@ -19,12 +19,12 @@ clamp(const NodeSize *size, int node_id_size)
 
 /* Begin to look at a node, of which so much is known. */
 void
-node_size_begin(NodeSize *size, int current, int64_t now, uint64_t saturated,
+node_size_begin(NodeSize *size, int current, int64_t now_ms, uint64_t saturated,
 				uint64_t used)
 {
 	size->current = current;
-	size->quiet_since = now;
-	size->looked_at = now;
+	size->quiet_since_ms = now_ms;
+	size->looked_at_ms = now_ms;
 	size->saturated = saturated;
 	size->used = used;
 	size->waiting_looks = 0;
@@ -37,24 +37,24 @@ node_size_begin(NodeSize *size, int current, int64_t now, uint64_t saturated,
  *				full, since the node's beginning
  *	used		how many IDs it has given out since then
  *
- * Nothing if the last look was less than NODE_SIZE_LOOK ago.
+ * Nothing if the last look was less than NODE_SIZE_LOOK_MS ago.
  */
 void
-node_size_look(NodeSize *size, int64_t now, uint64_t saturated, uint64_t used)
+node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated, uint64_t used)
 {
-	int64_t		elapsed = now - size->looked_at;
+	int64_t		elapsed = now_ms - size->looked_at_ms;
 	uint64_t	capacity;
 
-	if (elapsed < NODE_SIZE_LOOK)
+	if (elapsed < NODE_SIZE_LOOK_MS)
 		return;
 	/* in IDs of NODE_SIZE_QUIET nodes, to compare without a remainder */
 	capacity = (uint64_t) elapsed << (SCRU64_NODE_CTR_SIZE - size->current);
 	if (((used - size->used) << SCRU64_TICK_SHIFT) * NODE_SIZE_QUIET >= capacity)
-		size->quiet_since = now;
+		size->quiet_since_ms = now_ms;
 	size->waiting_looks = saturated != size->saturated ? size->waiting_looks + 1 : 0;
 	size->saturated = saturated;
 	size->used = used;
-	size->looked_at = now;
+	size->looked_at_ms = now_ms;
 }
 
 /* When to look again, at the latest; -1: when a session has waited. */
@@ -62,8 +62,8 @@ int64_t
 node_size_next_look(const NodeSize *size)
 {
 	if (size->waiting_looks > 0 && size->current > size->least)
-		return size->looked_at + NODE_SIZE_LOOK;
-	return size->current < size->quiet ? size->looked_at + NODE_SIZE_CALM_LOOK : -1;
+		return size->looked_at_ms + NODE_SIZE_LOOK_MS;
+	return size->current < size->quiet ? size->looked_at_ms + NODE_SIZE_CALM_LOOK_MS : -1;
 }
 
 /* The node_id_size that the node should have at once; often the current one. */
@@ -74,10 +74,10 @@ node_size_larger(const NodeSize *size)
 				 size->current - NODE_SIZE_STEP : size->current);
 }
 
-/* The one that it should have when its lease, of ttl milliseconds, is renewed. */
+/* The one that it should have when its lease, of ttl_ms, is renewed. */
 int
-node_size_smaller(const NodeSize *size, int64_t now, int64_t ttl)
+node_size_smaller(const NodeSize *size, int64_t now_ms, int64_t ttl_ms)
 {
-	return clamp(size, now - size->quiet_since >= ttl ?
+	return clamp(size, now_ms - size->quiet_since_ms >= ttl_ms ?
 				 size->current + NODE_SIZE_STEP : size->current);
 }

@@ -31,8 +31,8 @@
 #define NODE_SIZE_QUIET			16
 
 /* Milliseconds between two looks at a node that makes sessions wait, or has grown */
-#define NODE_SIZE_LOOK			1000
-#define NODE_SIZE_CALM_LOOK		10000
+#define NODE_SIZE_LOOK_MS			1000
+#define NODE_SIZE_CALM_LOOK_MS		10000
 
 /* What is remembered of a node.  Times are milliseconds of one clock. */
 typedef struct NodeSize
@@ -40,19 +40,19 @@ typedef struct NodeSize
 	int			quiet;			/* node_id_size of a quiet server */
 	int			least;			/* and of the busiest, at most quiet */
 	int			current;
-	int64_t		quiet_since;	/* no change and no load since then */
-	int64_t		looked_at;
+	int64_t		quiet_since_ms;	/* no change and no load since then */
+	int64_t		looked_at_ms;
 	uint64_t	saturated;		/* as seen then, since the node's beginning */
 	uint64_t	used;
 	int			waiting_looks;	/* the last ones, in turn */
 } NodeSize;
 
-extern void node_size_begin(NodeSize *size, int current, int64_t now,
+extern void node_size_begin(NodeSize *size, int current, int64_t now_ms,
 							uint64_t saturated, uint64_t used);
-extern void node_size_look(NodeSize *size, int64_t now, uint64_t saturated,
+extern void node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated,
 						   uint64_t used);
 extern int64_t node_size_next_look(const NodeSize *size);
 extern int	node_size_larger(const NodeSize *size);
-extern int	node_size_smaller(const NodeSize *size, int64_t now, int64_t ttl);
+extern int	node_size_smaller(const NodeSize *size, int64_t now_ms, int64_t ttl_ms);
 
 #endif							/* NODE_SIZE_H */

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * realm.c
- *		One question to the realm and its answer, by libpq.
+ *		A connection to the realm, one question at a time, by libpq.
  *
- * Part of the lease worker.  Never blocks for longer than it is told, but for the
- * names of hosts, which libpq has resolved: it waits for the socket and the latch
- * together, and leaves at once when the worker is to stop or to read its settings,
- * unless it is stopping already.  Never cancels a query: the caller closes the
- * connection.  May call nothing of ours.
+ * Never blocks for longer than it is told, but for the names of hosts, which libpq
+ * has resolved: it waits for the socket and the latch together, and leaves at once
+ * when the worker is to stop or to read its settings, unless it is stopping already.
+ * Never cancels a query: the caller closes the connection.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,6 +20,7 @@
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 
+#include "../clock.h"
 #include "realm.h"
 
 /* What the realm says of a lease that has expired or was released. */
@@ -32,25 +32,30 @@ receive_notice(void *arg, const PGresult *result)
 	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
 
 	if (severity != NULL && strcmp(severity, "WARNING") == 0)
-		*(bool *) arg = true;
+		((RealmCall *) arg)->warned = true;
+}
+
+/* Has something come up that has the worker leave off? */
+bool
+realm_is_disturbed(const RealmCall *call)
+{
+	return (ShutdownRequestPending || ConfigReloadPending) && !call->stopping;
 }
 
 /* Wait for the socket.  False if it takes too long, or something else is first. */
 static bool
-wait_for_realm(PGconn *conn, int events, int64 deadline, bool stopping)
+wait_for_realm(const RealmCall *call, int events)
 {
-	int64		left = deadline - monotonic_ms();
-	int			happened;
+	int64		left_ms = call->deadline_ms - monotonic_ms();
 
-	if (left <= 0 || (ShutdownRequestPending && !stopping))
+	if (left_ms <= 0 || realm_is_disturbed(call))
 		return false;
-	happened = WaitLatchOrSocket(MyLatch,
-								 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | events,
-								 PQsocket(conn), (long) left, PG_WAIT_EXTENSION);
-	if (happened & WL_LATCH_SET)
+	if (WaitLatchOrSocket(MyLatch,
+						  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | events,
+						  PQsocket(call->conn), (long) left_ms, PG_WAIT_EXTENSION) & WL_LATCH_SET)
 		ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
-	return !((ShutdownRequestPending || ConfigReloadPending) && !stopping);
+	return !realm_is_disturbed(call);
 }
 
 /* Items of a list with commas; an empty one has none. */
@@ -89,130 +94,144 @@ option(const PQconninfoOption *options, const char *keyword)
 	return NULL;
 }
 
-static PGconn *
-connect_to_host(const char *conninfo, const PQconninfoOption *options, int i,
-				int64 deadline, bool stopping)
+static void
+connect_to_host(RealmCall *call, const char *conninfo, const PQconninfoOption *options, int i)
 {
 	const char *keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name", NULL};
 	const char *values[] = {
 		conninfo, item(option(options, "host"), i), item(option(options, "hostaddr"), i),
 		item(option(options, "port"), i), "scru64_lease", NULL
 	};
-	PGconn	   *conn = PQconnectStartParams(keywords, values, true);
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
-	while (conn != NULL && PQstatus(conn) != CONNECTION_BAD &&
+	call->conn = PQconnectStartParams(keywords, values, true);
+	while (PQstatus(call->conn) != CONNECTION_BAD &&
 		   status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
 	{
-		if (!wait_for_realm(conn, status == PGRES_POLLING_READING ?
-							WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE,
-							deadline, stopping))
+		if (!wait_for_realm(call, status == PGRES_POLLING_READING ?
+							WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
 			break;
-		status = PQconnectPoll(conn);
+		status = PQconnectPoll(call->conn);
 	}
-	return conn;
 }
 
 /*
- * Connect.  Whatever comes of it, realm_ask() says it; the caller calls PQfinish().
+ * Connect.  Whatever comes of it, realm_ask() says it; the caller calls
+ * realm_close().
  *
- *	deadline	by monotonic_ms()
  *	stopping	go on also if the worker is to stop
  *
  * libpq tries one host after the other, but has no limit for each when it must not
  * block.  So a host that is silent would keep the others from being tried: have
  * them one by one, each with its share of the time, and first the last good one.
  */
-PGconn *
-realm_connect(const char *conninfo, int64 deadline, bool stopping)
+void
+realm_open(RealmCall *call, const char *conninfo, int64 timeout_ms, bool stopping)
 {
 	static int	good = 0;
+	int64		deadline_ms = monotonic_ms() + timeout_ms;
 	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
 	int			hosts = Max(1, Max(count_items(option(options, "host")),
 								   count_items(option(options, "hostaddr"))));
-	PGconn	   *conn = NULL;
 
+	memset(call, 0, sizeof(*call));
+	call->stopping = stopping;
 	/* libpq's own message would quote it, and a password may be in it */
 	if (options == NULL)
-		return NULL;
+		return;
 	for (int i = 0; i < hosts; i++)
 	{
 		int			host = (good + i) % hosts;
-		int64		share = (deadline - monotonic_ms()) / (hosts - i);
+		int64		now_ms = monotonic_ms();
 
-		PQfinish(conn);
-		conn = connect_to_host(conninfo, options, host, monotonic_ms() + share, stopping);
-		if (conn != NULL && PQstatus(conn) == CONNECTION_OK)
-		{
+		PQfinish(call->conn);
+		call->deadline_ms = now_ms + (deadline_ms - now_ms) / (hosts - i);
+		connect_to_host(call, conninfo, options, host);
+		if (PQstatus(call->conn) == CONNECTION_OK)
 			good = host;
-			break;
-		}
-		if ((ShutdownRequestPending || ConfigReloadPending) && !stopping)
+		if (PQstatus(call->conn) == CONNECTION_OK || realm_is_disturbed(call))
 			break;
 	}
+	call->deadline_ms = deadline_ms;
+	PQsetNoticeReceiver(call->conn, receive_notice, call);
 	PQconninfoFree(options);
-	return conn;
 }
 
-static bool
-problem(RealmAnswer *answer, const char *text)
+void
+realm_close(RealmCall *call)
 {
-	strlcpy(answer->problem, text != NULL && *text != '\0' ? text :
-			"the realm does not answer", LEASE_TEXT_LEN);
-	PQclear(answer->result);
-	answer->result = NULL;
+	PQclear(call->result);
+	PQfinish(call->conn);
+}
+
+/* There is no good answer, and why.  Returns false. */
+bool
+realm_problem(RealmCall *call, const char *text)
+{
+	strlcpy(call->problem, text != NULL && *text != '\0' ? text :
+			"the realm does not answer", sizeof(call->problem));
 	return false;
 }
 
+/* Receive all of the answer.  Its last result is the one that counts. */
+static bool
+receive(RealmCall *call)
+{
+	PGresult   *next;
+
+	for (;;)
+	{
+		while (PQisBusy(call->conn))
+		{
+			if (!wait_for_realm(call, WL_SOCKET_READABLE) || !PQconsumeInput(call->conn))
+				return realm_problem(call, NULL);
+		}
+		next = PQgetResult(call->conn);
+		if (next == NULL)
+			return true;
+		PQclear(call->result);
+		call->result = next;
+	}
+}
+
+/* Is what was received a good answer? */
+static bool
+check_answer(RealmCall *call)
+{
+	const PGresult *result = call->result;
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+	/* FATAL may come after the commit */
+	call->refused = sqlstate != NULL &&
+		strcmp(PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
+	call->over = call->refused && strcmp(sqlstate, OVER_SQLSTATE) == 0;
+	if (sqlstate != NULL)
+		return realm_problem(call, PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
+	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) != 1)
+		return realm_problem(call, PQerrorMessage(call->conn));
+	if (call->warned)
+		return realm_problem(call, "the realm's answer has a WARNING: it may not be replicated");
+	return true;
+}
+
 /*
- * Ask for one row.  False if there is no good answer: then answer->problem says
- * why.  Else answer->result is the row, which the caller clears.
+ * Ask for one row.  False if there is no good answer: then call->problem says why.
+ * Else call->result is the row, until the next question.
  *
  * An answer with a WARNING is none: a commit that has not reached the realm's
  * synchronous standby warns.
  */
 bool
-realm_ask(PGconn *conn, const char *sql, int nparams, const char *const *params,
-		  int64 deadline, bool stopping, RealmAnswer *answer)
+realm_ask(RealmCall *call, const char *sql, int nparams, const char *const *params)
 {
-	PGresult   *next;
-	const char *sqlstate;
-	bool		warned = false;
-
-	memset(answer, 0, sizeof(*answer));
-	if (conn == NULL || PQstatus(conn) != CONNECTION_OK)
-		return problem(answer, conn == NULL ?
-					   "scru64.realm is not a connection string" : PQerrorMessage(conn));
-	PQsetNoticeReceiver(conn, receive_notice, &warned);
-	if (!PQsendQueryParams(conn, sql, nparams, NULL, params, NULL, NULL, 0))
-		return problem(answer, PQerrorMessage(conn));
-
-	for (;;)
-	{
-		while (PQisBusy(conn))
-		{
-			if (!wait_for_realm(conn, WL_SOCKET_READABLE, deadline, stopping) ||
-				!PQconsumeInput(conn))
-				return problem(answer, NULL);
-		}
-		next = PQgetResult(conn);
-		if (next == NULL)
-			break;
-		PQclear(answer->result);
-		answer->result = next;
-	}
-
-	sqlstate = PQresultErrorField(answer->result, PG_DIAG_SQLSTATE);
-	/* FATAL may come after the commit */
-	answer->refused = sqlstate != NULL &&
-		strcmp(PQresultErrorField(answer->result, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
-	answer->over = answer->refused && strcmp(sqlstate, OVER_SQLSTATE) == 0;
-	if (sqlstate != NULL)
-		return problem(answer, PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY));
-	if (PQresultStatus(answer->result) != PGRES_TUPLES_OK ||
-		PQntuples(answer->result) != 1)
-		return problem(answer, PQerrorMessage(conn));
-	if (warned)
-		return problem(answer, "the realm's answer has a WARNING: it may not be replicated");
-	return true;
+	PQclear(call->result);
+	call->result = NULL;
+	call->refused = call->over = call->warned = false;
+	call->problem[0] = '\0';
+	if (call->conn == NULL)
+		return realm_problem(call, "scru64.realm is not a connection string");
+	if (PQstatus(call->conn) != CONNECTION_OK ||
+		!PQsendQueryParams(call->conn, sql, nparams, NULL, params, NULL, NULL, 0))
+		return realm_problem(call, PQerrorMessage(call->conn));
+	return receive(call) && check_answer(call);
 }

@@ -1,32 +1,37 @@
 /*-------------------------------------------------------------------------
  *
  * realm.h
- *		One question to the realm and its answer, by libpq.
- *
- * Part of the lease worker.
+ *		A connection to the realm, one question at a time.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef REALM_H
 #define REALM_H
 
+#include "datatype/timestamp.h"
 #include "libpq-fe.h"
 
 #include "../lease.h"
-#include "../leased_slot.h"
-#include "../clock.h"
 
-typedef struct RealmAnswer
+/* A connection, and what came of the last question. */
+typedef struct RealmCall
 {
+	PGconn	   *conn;			/* NULL: the connection string is none */
+	int64		deadline_ms;	/* by monotonic_ms() */
+	bool		stopping;		/* go on also if the worker is to stop */
 	PGresult   *result;			/* the row, or NULL */
-	bool		refused;		/* the realm has answered with an error */
-	bool		over;			/* of the kind of a lease that is over */
-	char		problem[LEASE_TEXT_LEN];
-} RealmAnswer;
+	bool		refused;		/* the realm has answered with an error, */
+	bool		over;			/* of the kind of a lease that is over; */
+	bool		warned;			/* or with a WARNING */
+	TimestampTz clock;			/* the realm's, as the last lease or renewal told */
+	char		problem[LEASE_TEXT_LEN];	/* why there is no good answer; or empty */
+} RealmCall;
 
-extern PGconn *realm_connect(const char *conninfo, int64 deadline, bool stopping);
-extern bool realm_ask(PGconn *conn, const char *sql, int nparams,
-					  const char *const *params, int64 deadline, bool stopping,
-					  RealmAnswer *answer);
+extern void realm_open(RealmCall *call, const char *conninfo, int64 timeout_ms, bool stopping);
+extern bool realm_ask(RealmCall *call, const char *sql, int nparams,
+					  const char *const *params);
+extern bool realm_problem(RealmCall *call, const char *text);
+extern bool realm_is_disturbed(const RealmCall *call);
+extern void realm_close(RealmCall *call);
 
 #endif							/* REALM_H */

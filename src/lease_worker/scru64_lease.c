@@ -4,7 +4,7 @@
  *		The lease worker: leases a node from a realm, renews and releases it.
  *
  * A library of its own, linked with libpq, so that sessions never load that.  One
- * background worker per server runs lease_worker_main(); it talks with the realm
+ * background worker per server runs scru64_lease_main(); it talks with the realm
  * over one short connection a call, and publishes what it gets through lease.h.
  *
  * Invariants:
@@ -47,205 +47,14 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "../clock.h"
 #include "../settings.h"
-#include "../id_time.h"
-#include "lease_worker.h"
+#include "holding.h"
+#include "messages.h"
 
 PG_MODULE_MAGIC;
 
-extern PGDLLEXPORT void lease_worker_main(Datum arg);
-
-/* Milliseconds */
-#define MIN_PAUSE			1000
-#define MAX_PAUSE			60000
-
-/*
- * The size of the node
- */
-
-static void
-read_sizes(Worker *worker)
-{
-	worker->size.quiet = scru64_lease_node_id_size;
-	worker->size.least = Min(scru64_lease_node_id_size, scru64_lease_node_id_size_min);
-}
-
-static void
-look_at_node(Worker *worker)
-{
-	LeaseLook	look;
-
-	if (has_lease(worker) && scru64_leased_look(&look))
-		node_size_look(&worker->size, monotonic_ms(), look.saturated, look.used);
-}
-
-/* The node_id_size to have when the lease is renewed; often that of now. */
-static int
-wanted_size(Worker *worker)
-{
-	int			larger = node_size_larger(&worker->size);
-
-	return larger != worker->size.current ? larger :
-		node_size_smaller(&worker->size, monotonic_ms(), (int64) scru64_lease_ttl * 1000);
-}
-
-/* Is a larger node worth a call before the lease has to be renewed? */
-static bool
-wants_larger(Worker *worker)
-{
-	return has_lease(worker) && worker->info.failures == 0 &&
-		node_size_larger(&worker->size) != worker->size.current &&
-		monotonic_ms() >= worker->next_size;
-}
-
-/*
- * What to do, and when
- */
-
-/*
- * Is a new lease better than this one?  Its window is over by the realm's clock, or
- * it begins, or its state is, too far ahead of both clocks.
- */
-static bool
-is_useless(Worker *worker)
-{
-	uint64		allowance = 2 * allowance_ticks() + 1;
-	TimestampTz realm = realm_now(worker);
-	LeaseLook	look;
-	uint64		clocks;
-
-	if (worker->realm_clock == 0)
-		return false;
-	if (realm >= worker->held.expires_at)
-		return true;
-	clocks = tick_of_time(Max(Max(realm, GetCurrentTimestamp()), UNIX_EPOCH_TIMESTAMP));
-	return worker->held.start > clocks + allowance ||
-		(scru64_leased_look(&look) &&
-		 scru64_get_timestamp(look.last_id) > clocks + allowance);
-}
-
-/*
- * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
- * for example, or a better one can be had, as far as is known.
- */
-static bool
-wants_release(Worker *worker)
-{
-	LeaseLook	look;
-
-	return has_lease(worker) &&
-		(!scru64_leased_look(&look) ||
-		 (worker->info.failures == 0 && monotonic_ms() >= worker->next_lease &&
-		  is_useless(worker)));
-}
-
-static int64
-jitter(int64 most)
-{
-	return (int64) (pg_prng_double(&pg_global_prng_state) * (double) most);
-}
-
-/*
- * When to renew: after a third of what is left of the window, give or take a bit.  A
- * node that is ahead of the clock by the allowance has that much less.
- */
-static int64
-renewal_pause(Worker *worker)
-{
-	int64		left = Max(worker->held.expires_at - worker->realm_clock, 0) / 1000 -
-		scru64_rollback_allowance;
-	int64		third = Max(Min(left, (int64) scru64_lease_ttl * 1000) / 3, MIN_PAUSE);
-
-	return third - third / 10 + jitter(third / 5);
-}
-
-static int64
-retry_pause(Worker *worker)
-{
-	int64		most = Min(MAX_PAUSE, (int64) scru64_lease_ttl * 1000 / 6);
-	int64		grown = MIN_PAUSE << Min(worker->info.failures, 6);
-
-	return Max(MIN_PAUSE / 2, jitter(Min(most, grown)));
-}
-
-/* Have the node follow its load, if it is time to. */
-static void
-follow_load(Worker *worker, PGconn *conn)
-{
-	int			wanted;
-
-	look_at_node(worker);
-	wanted = wanted_size(worker);
-	if (wanted == worker->size.current)
-	{
-		if (worker->size_failed)
-			worker->info.size_reason[0] = '\0';
-		worker->size_failed = false;
-	}
-	else if (monotonic_ms() >= worker->next_size)
-		change_size(worker, conn, wanted);
-}
-
-/* What was asked for is not what is wanted now. */
-static void
-forget_requests(Worker *worker)
-{
-	worker->request.request[0] = worker->size_request.request[0] = '\0';
-	worker->next_lease = 0;
-}
-
-/* Have done with a realm: another one, or none, is what the settings say. */
-static void
-leave_realm(Worker *worker)
-{
-	release_lease(worker);
-	memset(&worker->held, 0, sizeof(worker->held));
-	forget_requests(worker);
-	keep_setting(&worker->realm, scru64_realm);
-}
-
-static void
-tell_next_attempt(Worker *worker)
-{
-	worker->info.next_attempt_at = GetCurrentTimestamp() +
-		(worker->next_attempt - monotonic_ms()) * 1000;
-}
-
-static void
-attempt(Worker *worker)
-{
-	int64		deadline = monotonic_ms() + CALL_TIMEOUT;
-	bool		moved = false;
-	RealmAnswer answer;
-	PGconn	   *conn;
-	bool		done;
-
-	set_busy(worker, true);
-	conn = realm_connect(scru64_realm, deadline, false);
-	done = check_realm(worker, conn, deadline, &answer, &moved) &&
-		(has_lease(worker) ? renew_lease(worker, conn, deadline, &answer) :
-		 take_lease(worker, conn, deadline, &answer));
-	if (done)
-		follow_load(worker, conn);
-	PQfinish(conn);
-	if (moved)
-	{
-		leave_realm(worker);
-		return;
-	}
-	if (done)
-	{
-		forget_failures(worker);
-		worker->info.renewed_at = GetCurrentTimestamp();
-	}
-	else if (!ShutdownRequestPending && !ConfigReloadPending)
-		failed(worker, answer.problem);
-	worker->next_attempt = monotonic_ms() + (done ? renewal_pause(worker) : retry_pause(worker));
-	if (done && is_useless(worker))
-		worker->next_attempt = Max(monotonic_ms(), worker->next_lease);
-	tell_next_attempt(worker);
-	set_busy(worker, false);
-}
+extern PGDLLEXPORT void scru64_lease_main(Datum arg);
 
 /* What the realm is told that this server is called, from the next lease on. */
 static void
@@ -263,6 +72,87 @@ read_holder(Worker *worker)
 		snprintf(worker->info.holder, LEASE_TEXT_LEN, "%s:%d", host, PostPortNumber);
 }
 
+static void
+read_settings(Worker *worker)
+{
+	Plan	   *plan = &worker->plan;
+
+	read_holder(worker);
+	plan->ttl_s = scru64_lease_ttl;
+	plan->allowance_ms = scru64_rollback_allowance;
+	plan->size.quiet = scru64_lease_node_id_size;
+	plan->size.least = Min(scru64_lease_node_id_size, scru64_lease_node_id_size_min);
+}
+
+/* Have the node follow its load, if it is time to. */
+static void
+follow_load(Worker *worker, RealmCall *call)
+{
+	const Plan *plan = look_around(worker);
+	int			wanted = wanted_size(plan);
+
+	if (wanted == plan->size.current)
+	{
+		if (worker->size_failed)
+			worker->info.size_reason[0] = '\0';
+		worker->size_failed = false;
+	}
+	else if (plan->now_ms >= plan->next_size_ms)
+		change_size(worker, call, wanted);
+}
+
+static void
+tell_next_attempt(Worker *worker)
+{
+	worker->info.next_attempt_at = GetCurrentTimestamp() +
+		(worker->plan.next_attempt_ms - monotonic_ms()) * USECS_PER_MSEC;
+}
+
+/* *moved: the lease of now is from another realm than the one that answers. */
+static bool
+obtain_or_renew(Worker *worker, RealmCall *call, bool *moved)
+{
+	char		realm_id[UUID_TEXT_LEN + 1];
+
+	if (!check_realm(worker, call, realm_id))
+		return false;
+	*moved = has_lease(worker) && strcmp(realm_id, worker->held.realm_id) != 0;
+	if (*moved)
+		return false;
+	settle_in_realm(worker, realm_id);
+	return has_lease(worker) ? renew_lease(worker, call) : obtain_lease(worker, call);
+}
+
+static void
+attempt(Worker *worker)
+{
+	bool		moved = false;
+	bool		done;
+	RealmCall	call;
+
+	set_busy(worker, true);
+	realm_open(&call, scru64_realm, CALL_TIMEOUT_MS, false);
+	done = obtain_or_renew(worker, &call, &moved);
+	if (done)
+		follow_load(worker, &call);
+	realm_close(&call);
+	if (moved)
+	{
+		leave_realm(worker);
+		return;
+	}
+	if (done)
+	{
+		forget_failures(worker);
+		worker->info.renewed_at = GetCurrentTimestamp();
+	}
+	else if (!realm_is_disturbed(&call))
+		failed(worker, call.problem);
+	plan_attempt(look_around(worker), done, pg_prng_uint32(&pg_global_prng_state));
+	tell_next_attempt(worker);
+	set_busy(worker, false);
+}
+
 /* A session that waits for the worker shall not wait for one that is gone. */
 static void
 leave(int code, Datum arg)
@@ -276,30 +166,10 @@ leave(int code, Datum arg)
 	publish(worker);
 }
 
-/*
- * Read the settings again.  A connection string that has changed may lead to the same
- * realm: then the lease goes on.  Nor does it end because of one that leads nowhere.
- */
+/* Have done with the realm or the block, if the settings say so. */
 static void
-reload(Worker *worker)
+apply_settings(Worker *worker, bool other_realm_id, bool other_within)
 {
-	bool		other_realm_id;
-	bool		other_within;
-
-	ConfigReloadPending = false;
-	ProcessConfigFile(PGC_SIGHUP);
-	read_holder(worker);
-	read_sizes(worker);
-	other_realm_id = pg_strcasecmp(worker->realm_id, scru64_realm_id) != 0;
-	other_within = strcmp(worker->within, scru64_lease_within) != 0;
-	if (!other_realm_id && !other_within && strcmp(worker->realm, scru64_realm) == 0 &&
-		!(has_lease(worker) && wanted_size(worker) != worker->size.current))
-	{
-		publish(worker);
-		return;
-	}
-	keep_setting(&worker->realm_id, scru64_realm_id);
-	keep_setting(&worker->within, scru64_lease_within);
 	if (*scru64_realm == '\0' ||
 		(other_realm_id && *scru64_realm_id != '\0' &&
 		 pg_strcasecmp(worker->held.realm_id, scru64_realm_id) != 0))
@@ -310,35 +180,58 @@ reload(Worker *worker)
 		forget_requests(worker);
 	}
 	forget_failures(worker);
-	worker->next_attempt = 0;
-	worker->next_size = 0;
+	worker->plan.next_attempt_ms = worker->plan.next_size_ms = 0;
 }
 
-/* A session has come to the end of the window, or there is no lease. */
+/*
+ * Read the settings again.  A connection string that has changed may lead to the same
+ * realm: then the lease goes on.  Nor does it end because of one that leads nowhere.
+ */
+static void
+reload(Worker *worker)
+{
+	const char *old_realm_id = pstrdup(scru64_realm_id);
+	const char *old_within = pstrdup(scru64_lease_within);
+	bool		other_realm_id;
+	bool		other_within;
+	bool		other_size;
+
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	read_settings(worker);
+	other_realm_id = pg_strcasecmp(old_realm_id, scru64_realm_id) != 0;
+	other_within = strcmp(old_within, scru64_lease_within) != 0;
+	other_size = has_lease(worker) &&
+		wanted_size(look_around(worker)) != worker->plan.size.current;
+	if (other_realm_id || other_within || other_size || strcmp(worker->realm, scru64_realm) != 0)
+		apply_settings(worker, other_realm_id, other_within);
+	else
+		publish(worker);
+}
+
 static void
 answer_call(Worker *worker)
 {
-	int64		now = monotonic_ms();
-	LeaseLook	look;
+	Plan	   *plan = look_around(worker);
 
-	if (scru64_lease_was_called() && worker->info.failures == 0 &&
-		(!scru64_leased_look(&look) || now - worker->last_called >= MIN_LEASE_PAUSE))
+	if (scru64_lease_was_called() && heeds_call(plan))
 	{
-		worker->last_called = now;
-		worker->next_attempt = 0;
+		plan->last_called_ms = plan->now_ms;
+		plan->next_attempt_ms = 0;
 	}
 }
 
 /* Sleep until there is something to do, or somebody asks for something. */
 static void
-sleep_a_while(Worker *worker, int64 until)
+sleep_a_while(Worker *worker)
 {
-	int64		next_look = node_size_next_look(&worker->size);
+	int64		until_ms = worker->plan.next_attempt_ms;
+	int64		next_look_ms = node_size_next_look(&worker->plan.size);
 
-	if (has_lease(worker) && next_look >= 0)
-		until = Min(until, next_look);
+	if (has_lease(worker) && next_look_ms >= 0)
+		until_ms = Min(until_ms, next_look_ms);
 	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-				  (long) Max(until - monotonic_ms(), 0), PG_WAIT_EXTENSION) & WL_LATCH_SET)
+				  (long) Max(until_ms - monotonic_ms(), 0), PG_WAIT_EXTENSION) & WL_LATCH_SET)
 	{
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
@@ -347,39 +240,39 @@ sleep_a_while(Worker *worker, int64 until)
 	}
 }
 
-/* Do what is next; the order matters. */
+/*
+ * One step at a time.  What signals ask for is looked at before each: the latch that
+ * they set may be reset by the step during which they come.
+ */
 static void
 work(Worker *worker)
 {
-	int64		now;
-
 	if (ConfigReloadPending)
 	{
 		reload(worker);
 		return;
 	}
-	/* what somebody has ended, or is better replaced, is given back first */
-	if (wants_release(worker))
-		release_lease(worker);
-	/* what came meanwhile has set the latch, and that was reset */
-	if (ShutdownRequestPending || ConfigReloadPending)
-		return;
-	look_at_node(worker);
-	now = monotonic_ms();
-	if (now < worker->next_attempt && !wants_larger(worker))
-		sleep_a_while(worker, worker->next_attempt);
-	else if (has_lease(worker) || now >= worker->next_lease)
-		attempt(worker);
-	else
+	switch (next_step(look_around(worker)))
 	{
-		worker->next_attempt = worker->next_lease;
-		tell_next_attempt(worker);
-		publish(worker);
+		case STEP_SLEEP:
+			sleep_a_while(worker);
+			break;
+		case STEP_RELEASE:
+			release_lease(worker);
+			break;
+		case STEP_CALL:
+			attempt(worker);
+			break;
+		case STEP_PUT_OFF:
+			worker->plan.next_attempt_ms = worker->plan.next_lease_ms;
+			tell_next_attempt(worker);
+			publish(worker);
+			break;
 	}
 }
 
 void
-lease_worker_main(Datum arg)
+scru64_lease_main(Datum arg)
 {
 	Worker	   *worker = MemoryContextAllocZero(TopMemoryContext, sizeof(Worker));
 	MemoryContext loop_context;
@@ -398,16 +291,13 @@ lease_worker_main(Datum arg)
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
-	keep_setting(&worker->realm, scru64_realm);
-	keep_setting(&worker->realm_id, scru64_realm_id);
-	keep_setting(&worker->within, scru64_lease_within);
-	read_holder(worker);
-	read_sizes(worker);
+	keep_address(worker);
+	read_settings(worker);
 	/* two sessions may have asked for a worker at the same time */
 	if (*worker->realm == '\0' || !scru64_lease_claim(MyProcPid))
 		proc_exit(0);
 	worker->info.worker_pid = MyProcPid;
-	worker->lease_pause = MIN_LEASE_PAUSE;
+	worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
 	before_shmem_exit(leave, PointerGetDatum(worker));
 	scru64_lease_attach_worker(MyLatch);
 	resume_lease(worker);

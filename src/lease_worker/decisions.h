@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * decisions.h
+ *		What the lease worker does, and when.
+ *
+ * Pure: what is known and random bits go in, what to do comes out.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DECISIONS_H
+#define DECISIONS_H
+
+#include "node_size.h"
+
+#define FIRST_TTL_S			120		/* of a new lease, and of every renewal at least */
+#define CALL_TIMEOUT_MS		15000	/* longer than the realm's lock_timeout */
+#define RELEASE_TIMEOUT_MS	2500
+#define MIN_PAUSE_MS		1000	/* between two attempts */
+#define MAX_PAUSE_MS		60000
+#define MIN_LEASE_PAUSE_MS	10000	/* between two new leases */
+#define SIZE_PAUSE_MS		60000	/* after a node of another size was not to be had */
+
+/* What the worker goes by.  Points in time are of the monotonic clock. */
+typedef struct Plan
+{
+	/* the settings */
+	int64_t		ttl_s;
+	int64_t		allowance_ms;
+	NodeSize	size;			/* and what was seen of the node */
+
+	/* how things are now */
+	int64_t		now_ms;
+	int64_t		failures;		/* since the last success */
+	bool		has_lease;
+	bool		has_slot;		/* or has somebody ended the lease here? */
+	bool		has_heard;		/* the realm's clock? */
+	int64_t		left_ms;		/* of the lease, by that clock */
+	uint64_t	clock_tick;		/* of that or this server's clock, the later one */
+	uint64_t	furthest_tick;	/* where the lease begins, or its last ID is */
+
+	/* what is planned */
+	int64_t		next_attempt_ms;
+	int64_t		next_lease_ms;	/* no new lease before this, */
+	int64_t		next_size_ms;	/* and none of another size */
+	int64_t		lease_pause_ms; /* after the next new lease */
+	int64_t		last_called_ms; /* by a session */
+} Plan;
+
+typedef enum Step
+{
+	STEP_SLEEP,
+	STEP_RELEASE,				/* give the lease back */
+	STEP_CALL,					/* renew it, or obtain one */
+	STEP_PUT_OFF				/* it is too early to obtain one */
+} Step;
+
+extern bool is_useless(const Plan *plan);
+extern Step next_step(const Plan *plan);
+extern bool heeds_call(const Plan *plan);
+extern int	wanted_size(const Plan *plan);
+extern void plan_attempt(Plan *plan, bool done, uint32_t random);
+extern void plan_new_lease(Plan *plan, int64_t now_ms);
+extern int64_t window_s(const Plan *plan, int64_t seconds);
+extern int64_t longest_window_s(const Plan *plan);
+extern int64_t renewal_window_s(const Plan *plan, int64_t age_ms);
+extern int64_t successor_window_s(const Plan *plan);
+extern int64_t successor_timeout_ms(const Plan *plan);
+
+#endif							/* DECISIONS_H */

@@ -1,0 +1,385 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_decisions.c
+ *		Unit tests of decisions.c: what the lease worker does, and when.
+ *
+ * Each rule with its edges by hand, and the pauses with all random bits that matter.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "lease_worker/decisions.h"
+
+#include "harness.h"
+
+#define NOW_MS		INT64_C(1000000)
+#define HOUR_S		INT64_C(3600)
+#define CLOCK_TICK	UINT64_C(6500000000)
+
+/* The allowance of 10 s has 39 whole ticks. */
+#define ALLOWANCE_MS	10000
+#define FURTHEST_TICK	(CLOCK_TICK + 2 * 39 + 1)
+
+/* None of the numbers here is negative. */
+#define CHECK_INT(actual, op, expected) \
+	CHECK_UINT((uint64_t) (actual), op, (uint64_t) (expected))
+
+static const uint32_t randoms[] = {0, 1, UINT32_MAX / 2, UINT32_MAX - 1, UINT32_MAX};
+
+/* A lease in use, just renewed for an hour, with all pauses over but the renewal's. */
+static Plan
+held(void)
+{
+	Plan		plan = {
+		.ttl_s = HOUR_S,
+		.allowance_ms = ALLOWANCE_MS,
+		.size = {.quiet = 12, .least = 8},
+		.now_ms = NOW_MS,
+		.has_lease = true,
+		.has_slot = true,
+		.has_heard = true,
+		.left_ms = HOUR_S * 1000,
+		.clock_tick = CLOCK_TICK,
+		.furthest_tick = CLOCK_TICK,
+		.next_attempt_ms = NOW_MS + 1,
+		.lease_pause_ms = MIN_LEASE_PAUSE_MS
+	};
+
+	node_size_begin(&plan.size, 12, NOW_MS, 0, 0);
+	return plan;
+}
+
+static Plan
+without_lease(void)
+{
+	Plan		plan = held();
+
+	plan.has_lease = plan.has_slot = false;
+	return plan;
+}
+
+/* Sessions have waited before so many looks that the node should be larger. */
+static void
+wait_for_larger(Plan *plan)
+{
+	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
+		node_size_look(&plan->size, NOW_MS + i * NODE_SIZE_LOOK_MS, (uint64_t) i, 0);
+}
+
+static void
+a_lease_is_useless_when_it_is_over_or_far_ahead(void)
+{
+	Plan		plan = held();
+
+	CHECK(!is_useless(&plan));
+	plan.left_ms = 1;
+	CHECK(!is_useless(&plan));
+	plan.left_ms = 0;
+	CHECK(is_useless(&plan));
+	plan.left_ms = -1;
+	CHECK(is_useless(&plan));
+
+	plan = held();
+	plan.furthest_tick = FURTHEST_TICK;
+	CHECK(!is_useless(&plan));
+	plan.furthest_tick = FURTHEST_TICK + 1;
+	CHECK(is_useless(&plan));
+	/* the clock has gone on */
+	plan.clock_tick++;
+	CHECK(!is_useless(&plan));
+	plan.allowance_ms = 0;
+	plan.furthest_tick = plan.clock_tick + 1;
+	CHECK(!is_useless(&plan));
+	plan.furthest_tick++;
+	CHECK(is_useless(&plan));
+}
+
+static void
+nothing_is_useless_before_the_realm_was_heard(void)
+{
+	Plan		plan = held();
+
+	plan.has_heard = false;
+	plan.left_ms = -1;
+	CHECK(!is_useless(&plan));
+	plan.furthest_tick = FURTHEST_TICK + 1;
+	CHECK(!is_useless(&plan));
+}
+
+static void
+a_held_lease_waits_for_its_renewal(void)
+{
+	Plan		plan = held();
+
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.next_attempt_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	/* a renewal does not wait for what a new lease waits for */
+	plan.next_lease_ms = NOW_MS + 1;
+	CHECK(next_step(&plan) == STEP_CALL);
+	/* nor is a lease that is of use given back after failures */
+	plan.failures = 7;
+	CHECK(next_step(&plan) == STEP_CALL);
+}
+
+static void
+a_useless_lease_is_given_back_if_another_may_be_had(void)
+{
+	Plan		plan = held();
+
+	plan.left_ms = 0;
+	CHECK(next_step(&plan) == STEP_RELEASE);
+	plan.next_lease_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_RELEASE);
+	plan.next_lease_ms = NOW_MS + 1;
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.next_lease_ms = 0;
+	/* the realm does not answer: who knows whether there is another */
+	plan.failures = 1;
+	CHECK(next_step(&plan) == STEP_SLEEP);
+}
+
+static void
+a_lease_that_was_ended_is_given_back_at_once(void)
+{
+	Plan		plan = held();
+
+	plan.has_slot = false;
+	plan.failures = 1;
+	plan.has_heard = false;
+	plan.next_lease_ms = NOW_MS + 1;
+	CHECK(next_step(&plan) == STEP_RELEASE);
+}
+
+static void
+a_new_lease_has_its_pause(void)
+{
+	Plan		plan = without_lease();
+
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.next_attempt_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.next_lease_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.next_lease_ms = NOW_MS + 1;
+	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	/* what was left of another one does not count */
+	plan.left_ms = -1;
+	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	plan.has_slot = true;
+	CHECK(next_step(&plan) == STEP_PUT_OFF);
+}
+
+static void
+a_larger_node_does_not_wait_for_the_renewal(void)
+{
+	Plan		plan = held();
+
+	wait_for_larger(&plan);
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.next_size_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.next_size_ms = NOW_MS + 1;
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.next_size_ms = 0;
+	plan.failures = 1;
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.failures = 0;
+	plan.has_lease = false;
+	CHECK(next_step(&plan) == STEP_SLEEP);
+}
+
+static void
+the_size_that_is_wanted(void)
+{
+	Plan		plan = held();
+
+	CHECK_INT(wanted_size(&plan), ==, 12);
+	wait_for_larger(&plan);
+	CHECK_INT(wanted_size(&plan), ==, 10);
+	/* quiet for as long as a lease lasts by the setting */
+	node_size_begin(&plan.size, 8, NOW_MS, 0, 0);
+	plan.now_ms = NOW_MS + HOUR_S * 1000 - 1;
+	CHECK_INT(wanted_size(&plan), ==, 8);
+	plan.now_ms++;
+	CHECK_INT(wanted_size(&plan), ==, 10);
+	/* what is needed goes before what could be spared */
+	wait_for_larger(&plan);
+	plan.size.least = 6;
+	CHECK_INT(wanted_size(&plan), ==, 6);
+}
+
+static void
+calls_of_sessions_are_heeded_once_in_a_while(void)
+{
+	Plan		plan = held();
+
+	plan.last_called_ms = NOW_MS - MIN_LEASE_PAUSE_MS + 1;
+	CHECK(!heeds_call(&plan));
+	plan.last_called_ms--;
+	CHECK(heeds_call(&plan));
+	plan.failures = 1;
+	CHECK(!heeds_call(&plan));
+	plan = without_lease();
+	plan.last_called_ms = NOW_MS;
+	CHECK(heeds_call(&plan));
+	/* it was ended, and not given back yet */
+	plan.has_lease = true;
+	CHECK(heeds_call(&plan));
+	plan.failures = 1;
+	CHECK(!heeds_call(&plan));
+}
+
+/* The pause after an attempt. */
+static int64_t
+pause_ms(Plan plan, bool done, uint32_t random)
+{
+	plan_attempt(&plan, done, random);
+	return plan.next_attempt_ms - NOW_MS;
+}
+
+static void
+renewals_are_after_a_third(void)
+{
+	Plan		plan = held();
+
+	/* of the setting, if the window has more than that besides the allowance */
+	plan.left_ms = (HOUR_S + 11) * 1000;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 1200000 - 120000);
+	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 1200000 + 120000);
+	plan.left_ms = INT64_MAX;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 1200000 - 120000);
+	/* of what is left without the allowance, which is 120 s */
+	plan.left_ms = 130000;
+	for (size_t i = 0; i < LENGTH_OF(randoms); i++)
+	{
+		CHECK_INT(pause_ms(plan, true, randoms[i]), >=, 36000);
+		CHECK_INT(pause_ms(plan, true, randoms[i]), <=, 44000);
+	}
+	CHECK_INT(pause_ms(plan, true, UINT32_MAX / 2), ==, 39999);
+	/* but not at once, however little that is */
+	for (plan.left_ms = 1; plan.left_ms < 13000; plan.left_ms += 999)
+	{
+		CHECK_INT(pause_ms(plan, true, 0), ==, MIN_PAUSE_MS - MIN_PAUSE_MS / 10);
+		CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, MIN_PAUSE_MS + MIN_PAUSE_MS / 10);
+	}
+	/* the largest setting */
+	plan.left_ms = INT64_MAX;
+	plan.ttl_s = INT32_MAX;
+	CHECK_INT(pause_ms(plan, true, UINT32_MAX), <=, plan.ttl_s * 1000 * 11 / 30);
+}
+
+static void
+a_useless_lease_is_not_kept_for_a_third(void)
+{
+	Plan		plan = held();
+
+	plan.left_ms = 0;
+	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 0);
+	plan.next_lease_ms = NOW_MS + 20000;
+	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 20000);
+	/* a failure has its own pause */
+	plan.failures = 1;
+	CHECK_INT(pause_ms(plan, false, UINT32_MAX), ==, 2000);
+}
+
+static void
+failures_have_pauses_that_grow(void)
+{
+	Plan		plan = held();
+
+	for (plan.failures = 1; plan.failures < 100; plan.failures++)
+	{
+		int64_t		most = plan.failures < 6 ? MIN_PAUSE_MS << plan.failures : MAX_PAUSE_MS;
+
+		CHECK_INT(pause_ms(plan, false, 0), ==, MIN_PAUSE_MS / 2);
+		CHECK_INT(pause_ms(plan, false, UINT32_MAX), ==, most);
+		CHECK_INT(pause_ms(plan, false, UINT32_MAX / 2), ==, most / 2 - 1 > MIN_PAUSE_MS / 2 ? most / 2 - 1 : MIN_PAUSE_MS / 2);
+	}
+	/* and not beyond a sixth of what a lease lasts */
+	plan.ttl_s = 60;
+	CHECK_INT(pause_ms(plan, false, UINT32_MAX), ==, 10000);
+	plan.ttl_s = 10;
+	CHECK_INT(pause_ms(plan, false, UINT32_MAX), ==, 1666);
+	plan.failures = INT64_MAX;
+	CHECK_INT(pause_ms(plan, false, UINT32_MAX), ==, 1666);
+}
+
+static void
+new_leases_have_pauses_that_grow(void)
+{
+	Plan		plan = without_lease();
+	int64_t		expected = MIN_LEASE_PAUSE_MS;
+
+	for (int i = 0; i < 100; i++)
+	{
+		plan_new_lease(&plan, NOW_MS + i);
+		CHECK_INT(plan.next_lease_ms, ==, NOW_MS + i + expected);
+		expected = 2 * expected < HOUR_S * 1000 / 16 ? 2 * expected : HOUR_S * 1000 / 16;
+		CHECK_INT(plan.lease_pause_ms, ==, expected);
+	}
+	/* a short lease: never less than the first one */
+	plan.ttl_s = 10;
+	plan_new_lease(&plan, NOW_MS);
+	CHECK_INT(plan.lease_pause_ms, ==, MIN_LEASE_PAUSE_MS);
+}
+
+static void
+windows_have_the_allowance_on_top(void)
+{
+	Plan		plan = held();
+
+	CHECK_INT(window_s(&plan, FIRST_TTL_S), ==, 120 + 10 + 1);
+	CHECK_INT(window_s(&plan, HOUR_S), ==, HOUR_S + 11);
+	CHECK_INT(window_s(&plan, HOUR_S + 1), ==, HOUR_S + 11);
+	CHECK_INT(longest_window_s(&plan), ==, HOUR_S + 11);
+	/* as long as it has been, the first time at least and the setting at most */
+	CHECK_INT(renewal_window_s(&plan, 0), ==, 131);
+	CHECK_INT(renewal_window_s(&plan, 120999), ==, 131);
+	CHECK_INT(renewal_window_s(&plan, 121000), ==, 132);
+	CHECK_INT(renewal_window_s(&plan, INT64_MAX), ==, HOUR_S + 11);
+	plan.ttl_s = 10;
+	CHECK_INT(renewal_window_s(&plan, 121000), ==, 21);
+	CHECK_INT(window_s(&plan, FIRST_TTL_S), ==, 21);
+	plan.allowance_ms = 0;
+	CHECK_INT(longest_window_s(&plan), ==, 11);
+	plan.allowance_ms = 999;
+	CHECK_INT(longest_window_s(&plan), ==, 11);
+}
+
+static void
+a_successor_has_what_is_left(void)
+{
+	Plan		plan = held();
+
+	CHECK_INT(successor_window_s(&plan), ==, HOUR_S + 11);
+	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
+	plan.left_ms = 45000;
+	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
+	plan.left_ms -= 3;
+	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS - 1);
+	CHECK_INT(successor_window_s(&plan), ==, FIRST_TTL_S + 11);
+	plan.left_ms = -3;
+	CHECK(successor_timeout_ms(&plan) < 0);
+	CHECK_INT(successor_window_s(&plan), ==, FIRST_TTL_S + 11);
+}
+
+int
+main(void)
+{
+	RUN(a_lease_is_useless_when_it_is_over_or_far_ahead);
+	RUN(nothing_is_useless_before_the_realm_was_heard);
+	RUN(a_held_lease_waits_for_its_renewal);
+	RUN(a_useless_lease_is_given_back_if_another_may_be_had);
+	RUN(a_lease_that_was_ended_is_given_back_at_once);
+	RUN(a_new_lease_has_its_pause);
+	RUN(a_larger_node_does_not_wait_for_the_renewal);
+	RUN(the_size_that_is_wanted);
+	RUN(calls_of_sessions_are_heeded_once_in_a_while);
+	RUN(renewals_are_after_a_third);
+	RUN(a_useless_lease_is_not_kept_for_a_third);
+	RUN(failures_have_pauses_that_grow);
+	RUN(new_leases_have_pauses_that_grow);
+	RUN(windows_have_the_allowance_on_top);
+	RUN(a_successor_has_what_is_left);
+	return harness_finish();
+}
