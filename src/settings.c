@@ -286,7 +286,7 @@ refuse_session_value(const char *name)
 {
 	struct config_generic *placeholder = compat_find_setting(name);
 
-	/* up to here, a source is one of the whole server */
+	/* the server's own: its defaults, files and command line */
 	if (placeholder == NULL || placeholder->source <= PGC_S_ARGV)
 		return;
 	ereport(ERROR,
