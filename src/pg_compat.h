@@ -61,6 +61,23 @@ typedef PGAlignedBlock PGIOAlignedBlock;
 #define compat_guc_malloc(size) malloc(size)
 #endif
 
+/* A setting, or the placeholder of one that no library has defined; or NULL. */
+#include "utils/guc_tables.h"
+#if PG_VERSION_NUM >= 160000
+#define compat_find_setting(name) find_option(name, false, true, ERROR)
+#else
+static inline struct config_generic *
+compat_find_setting(const char *name)
+{
+	struct config_generic **settings = get_guc_variables();
+
+	for (int i = 0; i < GetNumConfigOptions(); i++)
+		if (pg_strcasecmp(settings[i]->name, name) == 0)
+			return settings[i];
+	return NULL;
+}
+#endif
+
 /* Minor versions have it since 2025; before, a library cannot do without. */
 #ifndef GUC_ALLOW_IN_PARALLEL
 #define GUC_ALLOW_IN_PARALLEL	0

@@ -10,6 +10,8 @@
  *	- session_node has the node of the setting that is in force, without a slot
  *	  when that has changed.
  *	- A value that was not valid never comes into force.
+ *	- What is the server's is the same in all its sessions.  The library is not loaded
+ *	  into one that has a value of its own.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,9 +63,6 @@ int			scru64_lease_node_id_size_min = 0;
 int			scru64_lease_ttl = 0;
 char	   *scru64_lease_within = NULL;
 char	   *scru64_lease_holder = NULL;
-
-/* How often a value of scru64.rollback_allowance came into force. */
-static int	allowance_assignments = 0;
 
 /*
  * Node specs
@@ -185,14 +184,6 @@ bad_environment_spec(void)
 		node_spec_parse(text, &spec) != NODE_SPEC_OK ? text : NULL;
 }
 
-/* Was a setting made before this library defines it, by whomever? */
-static bool
-is_set_unchecked(const char *name)
-{
-	return !process_shared_preload_libraries_in_progress &&
-		GetConfigOption(name, true, false) != NULL;
-}
-
 /*
  * The default of scru64.node_spec: the server's environment variable, as the
  * specification's reference libraries take it.
@@ -217,7 +208,9 @@ default_node_spec(void)
 					 errhint(NODE_SPEC_EXAMPLES)));
 		return "";
 	}
-	if (text == NULL || is_set_unchecked(NODE_SPEC_SETTING))
+	if (text == NULL ||
+		(!process_shared_preload_libraries_in_progress &&
+		 GetConfigOption(NODE_SPEC_SETTING, true, false) != NULL))
 		return "";
 	/* the environment may be rewritten, the default must stay */
 	return MemoryContextStrdup(TopMemoryContext, text);
@@ -230,107 +223,136 @@ assign_cache(int newval pg_attribute_unused(), void *extra pg_attribute_unused()
 	drop_block();
 }
 
-static void
-assign_allowance(int newval pg_attribute_unused(),
-				 void *extra pg_attribute_unused())
+/*
+ * Settings of the server, the same for all its sessions
+ */
+
+typedef struct ServerNumber
 {
-	allowance_assignments++;
+	const char *name;
+	int		   *variable;
+	int			default_value;
+	int			min;
+	int			max;
+	int			unit;
+	const char *description;
+	const char *details;
+} ServerNumber;
+
+typedef struct ServerText
+{
+	const char *name;
+	char	  **variable;
+	GucStringCheckHook check;
+	int			flags;
+	const char *description;
+} ServerText;
+
+static const ServerNumber server_numbers[] = {
+	{ALLOWANCE_SETTING, &scru64_rollback_allowance,
+		DEFAULT_ROLLBACK_ALLOWANCE, 0, MAX_ROLLBACK_ALLOWANCE, GUC_UNIT_MS,
+		"How far the last ID may be ahead of the clock.",
+	"IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails."},
+	{GUC_PREFIX ".lease_node_id_size", &scru64_lease_node_id_size,
+		DEFAULT_LEASE_NODE_ID_SIZE, SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE, 0,
+	"Bits of the node_id to lease.", NULL},
+	{GUC_PREFIX ".lease_node_id_size_min", &scru64_lease_node_id_size_min,
+		DEFAULT_LEASE_NODE_ID_SIZE_MIN, SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE, 0,
+	"Bits of the node_id down to which a busy server goes.", NULL},
+	{GUC_PREFIX ".lease_ttl", &scru64_lease_ttl,
+		DEFAULT_LEASE_TTL, MIN_LEASE_TTL, INT_MAX, GUC_UNIT_S,
+	"For how long a lease is renewed.", NULL},
+};
+
+static const ServerText server_texts[] = {
+	{REALM_SETTING, &scru64_realm, NULL, GUC_SUPERUSER_ONLY,
+	"Connection string of the realm that this server leases its node from."},
+	{GUC_PREFIX ".realm_id", &scru64_realm_id, check_realm_id, 0,
+	"Identity of that realm; empty: whichever is met first."},
+	{GUC_PREFIX ".lease_within", &scru64_lease_within, check_lease_within, 0,
+	"Node spec of the block of nodes to lease from; empty: all."},
+	{GUC_PREFIX ".lease_holder", &scru64_lease_holder, NULL, 0,
+	"What the realm calls this server; empty: cluster_name, or host and port."},
+};
+
+/*
+ * 55P02 if a session has set this before the library is loaded.
+ *
+ * PostgreSQL would refuse the value, but has forgotten by then what the
+ * configuration says, and would go on with the default.
+ */
+static void
+refuse_session_value(const char *name)
+{
+	struct config_generic *placeholder = compat_find_setting(name);
+
+	/* the server's own: its defaults, files and command line */
+	if (placeholder == NULL || placeholder->source <= PGC_S_ARGV)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
+			 errmsg("parameter \"%s\" cannot be set for a session", name),
+			 errdetail("It is the same for all sessions of the server, but this one has a value from source \"%s\".",
+					   GucSource_Names[placeholder->source]),
+			 errhint("Set it in postgresql.conf or by ALTER SYSTEM. Take it out of the client's start-up options, or RESET it where it was set: in this session, or by ALTER ROLE, ALTER DATABASE or ALTER FUNCTION.")));
 }
 
 /*
- * Definitions
+ * Refuses before it defines: a library that has failed to load is loaded again when
+ * it is called next, and nothing can be defined twice.
  */
-
-/* A setting of the server's lease: text, read by the server. */
 static void
-define_lease_text(const char *name, const char *description, char **variable,
-				  int flags, GucStringCheckHook check)
+define_server_settings(void)
 {
-	DefineCustomStringVariable(name, description, NULL, variable, "",
-							   PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL | flags,
-							   check, NULL, NULL);
+	for (size_t i = 0; i < lengthof(server_numbers); i++)
+		refuse_session_value(server_numbers[i].name);
+	for (size_t i = 0; i < lengthof(server_texts); i++)
+		refuse_session_value(server_texts[i].name);
+
+	for (size_t i = 0; i < lengthof(server_numbers); i++)
+	{
+		const ServerNumber *s = &server_numbers[i];
+
+		DefineCustomIntVariable(s->name, s->description, s->details, s->variable,
+								s->default_value, s->min, s->max, PGC_SIGHUP,
+								s->unit | GUC_ALLOW_IN_PARALLEL,
+								NULL, NULL, NULL);
+	}
+	for (size_t i = 0; i < lengthof(server_texts); i++)
+	{
+		const ServerText *s = &server_texts[i];
+
+		DefineCustomStringVariable(s->name, s->description, NULL, s->variable, "",
+								   PGC_SIGHUP, s->flags | GUC_ALLOW_IN_PARALLEL,
+								   s->check, NULL, NULL);
+	}
 }
 
+/*
+ * Settings of a session
+ */
+
 static void
-define_lease_size(const char *name, const char *description, int *variable,
-				  int size)
+define_session_settings(void)
 {
-	DefineCustomIntVariable(name, description, NULL, variable, size,
-							SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE,
-							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL, NULL, NULL, NULL);
+	DefineCustomStringVariable(NODE_SPEC_SETTING,
+							   "Node that scru64_generate() generates IDs for.",
+							   "node_id/node_id_size, for example 42/8, 0xb00/12, or 0u2r85hm2pt3/16 to continue after an ID.",
+							   &node_spec, default_node_spec(),
+							   PGC_SUSET, GUC_ALLOW_IN_PARALLEL,
+							   check_node_spec, assign_node_spec, NULL);
+	DefineCustomIntVariable(GUC_PREFIX ".cache",
+							"IDs that a session takes from its node at once.",
+							"With 1, each ID is greater than all that were generated before by any session of the node.",
+							&scru64_cache, 1, 1, MAX_CACHE,
+							PGC_USERSET, GUC_ALLOW_IN_PARALLEL,
+							NULL, assign_cache, NULL);
 }
 
 void
 define_settings(void)
 {
-	bool		unchecked_allowance = is_set_unchecked(ALLOWANCE_SETTING);
-	bool		unchecked_realm = is_set_unchecked(REALM_SETTING);
-
-	DefineCustomStringVariable(NODE_SPEC_SETTING,
-							   "Node that scru64_generate() generates IDs for.",
-							   "node_id/node_id_size, for example 42/8, 0xb00/12, or 0u2r85hm2pt3/16 to continue after an ID.",
-							   &node_spec,
-							   default_node_spec(),
-							   PGC_SUSET,
-							   GUC_ALLOW_IN_PARALLEL,
-							   check_node_spec,
-							   assign_node_spec,
-							   NULL);
-
-	DefineCustomIntVariable(ALLOWANCE_SETTING,
-							"How far the last ID may be ahead of the clock.",
-							"IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails.",
-							&scru64_rollback_allowance,
-							DEFAULT_ROLLBACK_ALLOWANCE,
-							0,
-							MAX_ROLLBACK_ALLOWANCE,
-							PGC_SIGHUP,
-							GUC_UNIT_MS | GUC_ALLOW_IN_PARALLEL,
-							NULL,
-							assign_allowance,
-							NULL);
-	DefineCustomIntVariable(GUC_PREFIX ".cache",
-							"IDs that a session takes from its node at once.",
-							"With 1, each ID is greater than all that were generated before by any session of the node.",
-							&scru64_cache,
-							1, 1, MAX_CACHE,
-							PGC_USERSET,
-							GUC_ALLOW_IN_PARALLEL,
-							NULL,
-							assign_cache,
-							NULL);
-	define_lease_text(REALM_SETTING,
-					  "Connection string of the realm that this server leases its node from.",
-					  &scru64_realm, GUC_SUPERUSER_ONLY, NULL);
-	define_lease_text(GUC_PREFIX ".realm_id",
-					  "Identity of that realm; empty: whichever is met first.",
-					  &scru64_realm_id, 0, check_realm_id);
-	define_lease_text(GUC_PREFIX ".lease_within",
-					  "Node spec of the block of nodes to lease from; empty: all.",
-					  &scru64_lease_within, 0, check_lease_within);
-	define_lease_text(GUC_PREFIX ".lease_holder",
-					  "What the realm calls this server; empty: cluster_name, or host and port.",
-					  &scru64_lease_holder, 0, NULL);
-	define_lease_size(GUC_PREFIX ".lease_node_id_size",
-					  "Bits of the node_id to lease.",
-					  &scru64_lease_node_id_size, DEFAULT_LEASE_NODE_ID_SIZE);
-	define_lease_size(GUC_PREFIX ".lease_node_id_size_min",
-					  "Bits of the node_id down to which a busy server goes.",
-					  &scru64_lease_node_id_size_min, DEFAULT_LEASE_NODE_ID_SIZE_MIN);
-	DefineCustomIntVariable(GUC_PREFIX ".lease_ttl",
-							"For how long a lease is renewed.", NULL,
-							&scru64_lease_ttl,
-							DEFAULT_LEASE_TTL, MIN_LEASE_TTL, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_S | GUC_ALLOW_IN_PARALLEL,
-							NULL, NULL, NULL);
+	define_server_settings();
+	define_session_settings();
 	MarkGUCPrefixReserved(GUC_PREFIX);
-
-	/*
-	 * The default is assigned in any case, and then what was there, if it may be.
-	 * A value in the start-up options of a client may not be, but has replaced
-	 * by then what the configuration says: read that again.
-	 */
-	if ((unchecked_allowance && allowance_assignments == 1) ||
-		(unchecked_realm && *scru64_realm == '\0'))
-		ProcessConfigFile(PGC_SIGHUP);
 }

@@ -85,6 +85,57 @@ sub not_set
 	return;
 }
 
+# What the server's configuration says, and what others would like to have in
+# their sessions.
+my $servers_lines = q(
+scru64.node_spec = '14/8'
+scru64.rollback_allowance = '2s'
+scru64.lease_ttl = '2h'
+scru64.lease_holder = 'here'
+);
+my $servers_values = '2s|2h|here';
+my $show =
+  q(SELECT current_setting('scru64.rollback_allowance'), current_setting('scru64.lease_ttl'), current_setting('scru64.lease_holder'));
+my %own_values = (
+	rollback_allowance => '1h',
+	realm => 'host=/nowhere',
+	realm_id => '00000000-0000-0000-0000-000000000000',
+	lease_node_id_size => '10',
+	lease_node_id_size_min => '9',
+	lease_ttl => '3h',
+	lease_within => '3/4',
+	lease_holder => 'me');
+my $cannot_now =
+  qr/(?:ERROR|FATAL):  (?:55P02: )?parameter "scru64\.\w+" cannot be changed now/;
+
+# A session has the server's values, and no message but a given one.
+sub has_servers_values
+{
+	my ($name, %params) = @_;
+	my ($out, $err) = new_session("$used; $show", %params);
+
+	is($out, "14\n$servers_values", "$name: the server's values");
+	like($err, $params{message} || qr/^$/, "$name: the messages");
+	return;
+}
+
+# Sessions with a value of their own are refused whenever they use the library, and
+# not before.
+sub refused
+{
+	my ($name, $setting, $source, %params) = @_;
+	my ($out, $err) = new_session(
+		($params{before} || '') . " SELECT 'before'; $used; SELECT 'then'; SELECT scru64_min(now()); $used; SELECT 'after'",
+		%params);
+	my $refusal =
+	  qr/ERROR:  55P02: parameter "scru64\.$setting" cannot be set for a session\nDETAIL:  It is the same for all sessions of the server, but this one has a value from source "$source"\.\nHINT:  .*RESET/;
+
+	is($out, "before\nthen\nafter", "$name: refused where the library is used");
+	is(scalar(() = $err =~ /$refusal/g), 3, "$name: refused each time");
+	is(scalar(() = $err =~ /ERROR|WARNING/g), 3, "$name: no other message");
+	return;
+}
+
 # Poll until a running session uses a node.
 sub poll_session
 {
@@ -107,14 +158,24 @@ $node->safe_psql(
 	'postgres', q(
 CREATE EXTENSION scru64;
 CREATE DATABASE second;
+CREATE DATABASE own;
+CREATE ROLE own LOGIN;
+CREATE ROLE own_here LOGIN;
 CREATE ROLE app LOGIN;
 CREATE ROLE trusted LOGIN;
 CREATE DATABASE apps OWNER app;
-GRANT SET ON PARAMETER scru64.node_spec TO trusted;
+GRANT SET ON PARAMETER scru64.node_spec, scru64.rollback_allowance TO trusted;
 GRANT CREATE ON SCHEMA public TO app;
 ));
-$node->safe_psql($_, 'CREATE EXTENSION scru64') foreach ('second', 'apps');
+$node->safe_psql($_, 'CREATE EXTENSION scru64') foreach ('second', 'apps', 'own');
 add_helpers($node);
+# a session that has loaded the library could not do this
+$node->safe_psql(
+	'postgres', q(
+ALTER ROLE own SET scru64.rollback_allowance = '1h';
+ALTER ROLE own_here IN DATABASE postgres SET scru64.lease_within = '3/4';
+ALTER DATABASE own SET scru64.lease_ttl = '3h';
+));
 $node->stop;
 
 my $bad_value = qr/invalid value for parameter "scru64\.node_spec": "42\/0"/;
@@ -159,19 +220,19 @@ foreach my $preload (0, 1)
 	is($err, '', "$mode, ALTER SYSTEM after CREATE EXTENSION");
 	$node->stop;
 
+	start_with($preload, '0X2B/8');
+	uses('43', "$mode, environment variable, hexadecimal");
+	$node->stop;
+
 	start_with($preload, '42/8');
 	uses('42', "$mode, environment variable");
 	($out, $err) = new_session(
 		"LOAD 'scru64'; SET scru64.node_spec = '7/8'; $used; RESET scru64.node_spec; $used"
 	);
 	is("$out|$err", "7\n42|", "$mode, environment variable, SET, RESET");
-	# 5 s ahead, which is within the allowance
+	# 8 s ahead, which is within the allowance
 	my $previous = $node->safe_psql('postgres',
-		q(SELECT ((tick_of(now()) + 20 << 24) + (200 << 16) + 1000)::scru64));
-	$node->stop;
-
-	start_with($preload, '0X2B/8');
-	uses('43', "$mode, environment variable, hexadecimal");
+		q(SELECT ((tick_of(now()) + 32 << 24) + (200 << 16) + 1000)::scru64));
 	$node->stop;
 
 	start_with($preload, "$previous/8");
@@ -466,72 +527,205 @@ DROP FUNCTION cheat();
 	}
 
 	#
-	# The allowance is the server's, and nobody's in a session.
+	# What is the server's is the same for all sessions, whoever they belong to.
 	#
-	my $show = 'SHOW scru64.rollback_allowance';
-	foreach my $user (undef, 'trusted')
-	{
-		($out, $err) = new_session(
-			"SELECT scru64_node_ctr('000000000000'); SET scru64.rollback_allowance = '1h'; $show",
-			user => $user);
-		is($out, "0\n10s",
-			"$mode, SET scru64.rollback_allowance has no effect");
-		like(
-			$err,
-			qr/ERROR:  55P02: /,
-			"$mode, SET scru64.rollback_allowance is refused");
+	$node->safe_psql('postgres',
+		"LOAD 'scru64'; ALTER SYSTEM RESET scru64.node_spec");
+	$node->append_conf('postgresql.conf', $servers_lines);
+	$node->restart;
+	# with the larger allowance of before, the ceiling is too far ahead for this one
+	$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+	has_servers_values("$mode, a superuser");
+	has_servers_values("$mode, a user", user => 'app');
 
-		local $ENV{PGOPTIONS} = '-c scru64.rollback_allowance=1h';
-		($out, $err) =
-		  new_session("SELECT scru64_node_ctr('000000000000'); $show",
-			user => $user);
-		unlike($out, qr/1h/,
-			"$mode, scru64.rollback_allowance in PGOPTIONS has no effect");
-		like(
-			$err,
-			qr/scru64\.rollback_allowance/,
-			"$mode, scru64.rollback_allowance in PGOPTIONS is refused");
+	foreach my $user ('postgres', 'app', 'trusted')
+	{
+		foreach my $name (sort keys %own_values)
+		{
+			my $what = "$mode, scru64.$name of $user";
+
+			($out, $err) = new_session(
+				"$used; SET scru64.$name = '$own_values{$name}'; $show",
+				user => $user);
+			is($out, "14\n$servers_values", "$what, SET has no effect");
+			like($err, $cannot_now, "$what, SET is refused");
+
+			local $ENV{PGOPTIONS} = "-c scru64.$name=$own_values{$name}";
+			if ($preload)
+			{
+				($out, $err) = new_session($show, user => $user);
+				is($out, '', "$what, PGOPTIONS: no connection");
+				like($err, $cannot_now, "$what, PGOPTIONS is refused");
+			}
+			else
+			{
+				refused("$what, PGOPTIONS", $name, 'client', user => $user);
+			}
+		}
 	}
 
-	# Options of a client hide what the configuration says, but only until the
-	# library is loaded; and parallel workers go by the same.
+	foreach my $case (
+		[ 'rollback_allowance', 'user', user => 'own' ],
+		[ 'lease_within', 'database user', user => 'own_here' ],
+		[ 'lease_ttl', 'database', dbname => 'own', user => 'app' ])
+	{
+		my ($name, $source, %params) = @{$case};
+		my $what = "$mode, value of a $source from before the library";
+
+		if ($preload)
+		{
+			has_servers_values($what, %params,
+				message =>
+				  qr/^\S*WARNING: .*"scru64\.$name" cannot be changed now$/);
+		}
+		else
+		{
+			refused($what, $name, $source, %params);
+		}
+	}
+	has_servers_values(
+		"$mode, value of a database user: not in another database",
+		dbname => 'second',
+		user => 'own_here');
+
+	foreach my $whose ('ROLE app', 'ROLE ALL', 'DATABASE apps')
+	{
+		($out, $err) = new_session(
+			"LOAD 'scru64'; ALTER $whose SET scru64.lease_ttl = '3h'");
+		like($err, $cannot_now, "$mode, ALTER $whose after loading");
+	}
+	foreach my $whose ('ROLE app', 'DATABASE apps')
+	{
+		($out, $err) = new_session("ALTER $whose SET scru64.lease_ttl = '3h'",
+			user => 'app');
+		like($err, $preload ? $cannot_now : qr/ERROR:  42501: /,
+			"$mode, ALTER $whose by app");
+	}
+	($out, $err) = new_session(
+		"ALTER ROLE trusted SET scru64.rollback_allowance = '1h'",
+		user => 'trusted');
+	like($err, $preload ? $cannot_now : qr/^$/,
+		"$mode, ALTER ROLE after GRANT SET ON PARAMETER");
+
 	if (!$preload)
 	{
-		my $farthest =
-		  q(SELECT max(tick_of(last_id)) - tick_of(clock_timestamp()) FROM scru64_generators WHERE node_id_size = 23);
-		my $give = 'SELECT scru64_generate() FROM generate_series(1, 20)';
-		my $in_worker =
-		  'SET force_parallel_mode = on; SET debug_parallel_query = on;';
+		# that hurts nobody else
+		refused("$mode, ALTER ROLE after GRANT SET ON PARAMETER",
+			'rollback_allowance', 'user', user => 'trusted');
+		has_servers_values("$mode, ALTER ROLE after GRANT SET ON PARAMETER, another role",
+			user => 'app');
 
-		$node->append_conf('postgresql.conf',
-			"scru64.rollback_allowance = '1s'\nscru64.node_spec = '3/23'\n");
+		# a superuser can shut out all, and let them in again
 		$node->safe_psql('postgres',
-			"LOAD 'scru64'; ALTER SYSTEM RESET scru64.node_spec");
-		$node->restart;
-		# with the larger allowance of before, the ceiling is too far ahead for this one
-		$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
-		foreach my $sql ("$give; $show", "$in_worker $give; $show")
+			"ALTER ROLE ALL SET scru64.lease_holder = 'all'");
+		refused("$mode, ALTER ROLE ALL", 'lease_holder', 'global',
+			user => 'app');
+		($out, $err) = new_session(
+			"SELECT scru64_generate(); ALTER ROLE ALL RESET scru64.lease_holder; ALTER ROLE trusted RESET ALL");
+		is(scalar(() = $err =~ /ERROR/g),
+			1, "$mode, ALTER ROLE RESET after a refusal");
+		has_servers_values("$mode, ALTER ROLE RESET", user => 'trusted');
+
+		# values that a session sets before it loads the library
+		foreach my $set (
+			"SET scru64.rollback_allowance = '1h';",
+			"SET SCRU64.Rollback_Allowance = '2s';",
+			"DO \$\$BEGIN PERFORM set_config('scru64.rollback_allowance', '1h', false); END\$\$;",
+			"BEGIN; SET scru64.rollback_allowance = '1h'; SET LOCAL scru64.rollback_allowance = '2h'; COMMIT;")
 		{
+			refused("$mode, $set", 'rollback_allowance', 'session',
+				before => $set,
+				user => 'app');
+			foreach my $reset ('RESET scru64.rollback_allowance',
+				'RESET ALL', 'DISCARD ALL')
 			{
-				local $ENV{PGOPTIONS} = '-c scru64.rollback_allowance=1h';
-				($out, $err) = new_session($sql, user => 'app');
+				($out, $err) =
+				  new_session("$set $reset; $used; $show", user => 'app');
+				is("$out|$err", "14\n$servers_values|", "$mode, $set $reset");
 			}
-			like($out, qr/^(\w{12}\n){20}1s$/,
-				"$mode, scru64.rollback_allowance in PGOPTIONS: the session has the server's");
-			cmp_ok($node->safe_psql('postgres', $farthest),
-				'<=', 3, "$mode, and does not run the node ahead");
 		}
+		foreach my $set ("SET scru64.rollback_allowance = '1h'",
+			"SET LOCAL scru64.rollback_allowance = '1h'")
+		{
+			($out, $err) = new_session("BEGIN; $set; $used; ROLLBACK; $used; $show",
+				user => 'app');
+			is($out, "14\n$servers_values",
+				"$mode, $set, ROLLBACK: the server's values");
+			is(scalar(() = $err =~ /ERROR:  55P02: .* cannot be set for a session/g), 1,
+				"$mode, $set: refused");
+		}
+
+		# the SET clause of a function
+		my $cheat = q(CREATE FUNCTION cheat() RETURNS text LANGUAGE plpgsql
+	SET scru64.rollback_allowance = '1h' AS 'BEGIN RETURN scru64_generate(); END');
+		($out, $err) = new_session($cheat, user => 'app');
+		like($err, qr/ERROR:  42501: /, "$mode, a function's SET by app");
+		$node->safe_psql('postgres', $cheat);
+		($out, $err) = new_session(
+			"SELECT cheat(); $used; $show; SELECT cheat(); $show",
+			user => 'app');
+		is($out, "14\n$servers_values\n$servers_values",
+			"$mode, a function's SET has no effect");
+		like(
+			$err,
+			qr/ERROR:  55P02: .* cannot be set for a session.*$cannot_now/s,
+			"$mode, a function's SET is refused");
+		$node->safe_psql('postgres', 'DROP FUNCTION cheat()');
+
+		# parallel workers go by the same, even where only they load the library
+		my $parallel =
+		  'SET force_parallel_mode = on; SET debug_parallel_query = on; SET parallel_leader_participation = off;';
+		my $give =
+		  'SELECT count(inside()::text) FROM generate_series(1, 2)';
+		$node->safe_psql(
+			'postgres', q(
+CREATE FUNCTION inside() RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN scru64_generate(); END';
+));
+		($out, $err) = new_session("$parallel $give; $show", user => 'app');
+		is($out, "2\n$servers_values", "$mode, in a parallel worker");
+		($out, $err) = new_session(
+			"$parallel SET scru64.rollback_allowance = '1h'; $give", user => 'app');
+		is($out, '', "$mode, SET, in a parallel worker: no ID");
+		like($err, qr/ERROR:  55P02: .* cannot be set for a session.*source "session"/s,
+			"$mode, SET, in a parallel worker: refused");
+		{
+			local $ENV{PGOPTIONS} = '-c scru64.rollback_allowance=1h';
+			($out, $err) = new_session("$parallel $give", user => 'app');
+		}
+		is($out, '', "$mode, PGOPTIONS, in a parallel worker: no ID");
+		like($err, qr/ERROR:  55P02: .* cannot be set for a session.*source "client"/s,
+			"$mode, PGOPTIONS, in a parallel worker: refused");
+		$node->safe_psql('postgres', 'DROP FUNCTION inside()');
 
 		# the first use of the library may be in a parallel plan
 		($out, $err) = new_session(
-			"$in_worker SELECT count(scru64_generate()::text) FROM generate_series(1, 2); SHOW scru64.node_spec"
+			"$parallel SELECT count(scru64_generate()::text) FROM generate_series(1, 2); SHOW scru64.node_spec"
 		);
-		is($out, "2\n3/23", "$mode, loaded in a parallel query: the settings are there");
-		$node->adjust_conf('postgresql.conf', 'scru64.rollback_allowance', undef);
-		$node->adjust_conf('postgresql.conf', 'scru64.node_spec', "'10/8'");
-		$node->restart;
+		is($out, "2\n14/8", "$mode, loaded in a parallel query: the settings are there");
 	}
 
+	# what is not valid in postgresql.conf is no session's own value
+	$node->adjust_conf('postgresql.conf', 'scru64.lease_ttl', "'1s'");
+	$node->restart;
+	($out, $err) = new_session("$used; SHOW scru64.lease_ttl", user => 'app');
+	is($out, "14\n1h", "$mode, invalid in postgresql.conf: the default");
+
+	$node->stop;
+	my @pg_ctl = (
+		'pg_ctl', '--wait', '--pgdata', $node->data_dir, '--log', $node->logfile);
+	command_ok([ @pg_ctl, '--options', '-c scru64.lease_ttl=4h', 'start' ],
+		"$mode, start with a setting on the command line");
+	($out, $err) = new_session("$used; SHOW scru64.lease_ttl", user => 'app');
+	is("$out|$err", "14\n4h|", "$mode, on the command line of the server");
+	command_ok([ @pg_ctl, '--mode=fast', 'stop' ], "$mode, stop");
+
+	$node->adjust_conf('postgresql.conf', "scru64.$_", undef)
+	  foreach ('rollback_allowance', 'lease_ttl', 'lease_holder');
+	$node->adjust_conf('postgresql.conf', 'scru64.node_spec', "'10/8'");
+	$node->start;
+	$node->safe_psql('postgres',
+		"LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '13/8'");
+	$node->restart;
 	# a parameter that does not exist is not taken for one of somebody else's
 	($out, $err) = new_session("LOAD 'scru64'; SET scru64.node_spek = '1/8'");
 	like(
