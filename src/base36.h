@@ -3,8 +3,8 @@
  * base36.h
  *		Text codec of SCRU64 IDs.
  *
- * Lower storey: knows nothing of PostgreSQL.  Specification v1.0.0, "Textual
- * representation": twelve digits 0-9a-z, lower case out, either case in.
+ * Knows nothing of PostgreSQL.  Specification v1.0.0, "Textual representation":
+ * twelve digits 0-9a-z, lower case out, either case in.
  *
  *-------------------------------------------------------------------------
  */

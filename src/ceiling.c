@@ -3,8 +3,8 @@
  * ceiling.c
  *		The ceiling: how far the IDs of this server may go.
  *
- * Upper storey.  Loads, raises and sets the ceiling for the slots of
- * node_slots.c, and keeps it on the page of ceiling_page.c.
+ * Loads, raises and sets the ceiling for the slots of node_slots.c, and keeps it on
+ * the page of ceiling_page.c.
  *
  * Every ID that leaves is of a tick at or below the ceiling, and the ceiling is
  * flushed to the WAL before.  So in the order of the WAL it stands before every

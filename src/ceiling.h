@@ -3,8 +3,8 @@
  * ceiling.h
  *		The ceiling: how far the IDs of this server may go.
  *
- * Upper storey.  See ceiling.c for why that is enough, and ceiling_page.c for the
- * page that holds it.
+ * See ceiling.c for why that is enough, and ceiling_page.c for the page that holds
+ * it.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,10 +3,10 @@
  * ceiling_page.c
  *		The page that holds the server's ceiling: lock it, read it, write it.
  *
- * Upper storey.  One page of our own in the shared tablespace, through the
- * buffer manager and in the WAL as a full page.  No catalog lists it, and a
- * server without this library replays it.  What the ceiling means, and when it
- * is raised, is in ceiling.c.  May call nothing of ours; raises errors.
+ * One page of our own in the shared tablespace, through the buffer manager and in
+ * the WAL as a full page.  No catalog lists it, and a server without this library
+ * replays it.  What the ceiling means, and when it is raised, is in ceiling.c.
+ * Raises errors.
  *
  * Invariants:
  *

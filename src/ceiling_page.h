@@ -3,8 +3,6 @@
  * ceiling_page.h
  *		The page that holds the server's ceiling: lock it, read it, write it.
  *
- * Upper storey.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef CEILING_PAGE_H

@@ -3,8 +3,6 @@
  * clock.c
  *		The clocks: wait for the one that people set.
  *
- * Upper storey.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

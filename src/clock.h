@@ -3,8 +3,8 @@
  * clock.h
  *		The clocks: read them, wait for one.
  *
- * Upper storey.  The clock is the one that people set; the monotonic clock is one that
- * nobody sets, the same for all processes of the server.  instr_time is no such clock:
+ * The clock is the one that people set; the monotonic clock is one that nobody
+ * sets, the same for all processes of the server.  instr_time is no such clock:
  * from PostgreSQL 19 on it is the operating system's or a counter of the processor.
  *
  *-------------------------------------------------------------------------

@@ -3,9 +3,9 @@
  * generate.c
  *		scru64_generate(): the next ID of the session's node.
  *
- * Upper storey: brings together the session's node (settings.c), the clock, the
- * transition (generator.c), the shared slots and the ceiling, and turns their
- * verdicts into waits and errors.
+ * Brings together the session's node (settings.c), the clock, the transition
+ * (generator.c), the shared slots and the ceiling, and turns their verdicts into
+ * waits and errors.
  *
  * Invariants:
  *

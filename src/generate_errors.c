@@ -3,8 +3,8 @@
  * generate_errors.c
  *		What generation says: its errors, and its lines in the log.
  *
- * Upper storey.  Says it of the session's node, and decides nothing but how often
- * something is logged.  May call slots.c for that, and settings.c.
+ * Says it of the session's node, and decides nothing but how often something is
+ * logged.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,8 +3,6 @@
  * generate_errors.h
  *		What generation says: its errors, and its lines in the log.
  *
- * Upper storey.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef GENERATE_ERRORS_H

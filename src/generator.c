@@ -3,8 +3,7 @@
  * generator.c
  *		The transition from one ID of a node to the next.
  *
- * Lower storey: knows nothing of PostgreSQL.  The rules and the invariants are
- * in generator.h.
+ * Knows nothing of PostgreSQL.  The rules and the invariants are in generator.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,10 +3,9 @@
  * generator.h
  *		The transition from one ID of a node to the next.
  *
- * Lower storey: knows nothing of PostgreSQL.  Pure: the last ID, the clock and
- * random bits go in, the next ID or the reason why there is none comes out.
- * There is no clock, lock, memory or global here, so that every case can be
- * tested by itself.
+ * Knows nothing of PostgreSQL.  Pure: the last ID, the clock and random bits go in,
+ * the next ID or the reason why there is none comes out.  There is no clock, lock,
+ * memory or global here, so that every case can be tested by itself.
  *
  * Specification v1.0.0, "Counter overflow handling" and "Clock rollback
  * handling".  With all times in ticks, and "lead" for how far an ID is ahead

@@ -4,8 +4,8 @@
  *		IDs as time: from an ID to its timestamp and back, and to the bounds
  *		of the IDs of a time range.
  *
- * Upper storey.  An ID's time is the start of its tick, of 256 ms.  No time zone
- * comes into anything here but into the addition of an interval.
+ * An ID's time is the start of its tick, of 256 ms.  No time zone comes into
+ * anything here but into the addition of an interval.
  *
  * Invariant: for every timestamptz t and every ID that can be generated,
  *

@@ -3,8 +3,8 @@
  * id_time.h
  *		Ticks as timestamptz, and back.
  *
- * Upper storey.  A tick is 256 ms from 1970-01-01 00:00:00+00 on; a timestamptz
- * counts microseconds from 2000-01-01 00:00:00+00.  No time zone comes into it.
+ * A tick is 256 ms from 1970-01-01 00:00:00+00 on; a timestamptz counts
+ * microseconds from 2000-01-01 00:00:00+00.  No time zone comes into it.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,9 +3,9 @@
  * lease.c
  *		What the sessions and the lease worker tell each other.
  *
- * Upper storey.  The worker, of a library of its own, leases a node, and gives it to
- * the sessions in leased_slot.c; they have the worker started, call it, and wait here for
- * what they need of it.  Raises no error: generate.c does.
+ * The worker, of a library of its own, leases a node, and gives it to the sessions
+ * in leased_slot.c; they have the worker started, call it, and wait here for what
+ * they need of it.  Raises no error: generate.c does.
  *
  * A lease is a window in ID space: its IDs are of ticks after that of its grant, and
  * not after that of its expiry, both by the realm's clock.  The upper end is the

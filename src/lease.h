@@ -3,7 +3,7 @@
  * lease.h
  *		The server's lease of a node, as sessions and the lease worker see it.
  *
- * Upper storey.  See lease.c for what guards what.
+ * See lease.c for what guards what.
  *
  *-------------------------------------------------------------------------
  */

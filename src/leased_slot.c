@@ -3,8 +3,8 @@
  * leased_slot.c
  *		The slot of the node that this server has leased.
  *
- * Upper storey.  A part of the shared memory of slots.c, where it says what guards
- * what; as there, nothing raises, allocates or waits while the lock is held.
+ * A part of the shared memory of slots.c, where it says what guards what; as there,
+ * nothing raises, allocates or waits while the lock is held.
  *
  * The slot is never reclaimed and never retired.  Its node starts after the lease's
  * grant, or above the ceiling, and not at the floor: nobody else has given out

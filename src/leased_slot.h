@@ -3,8 +3,8 @@
  * leased_slot.h
  *		The slot of the node that this server has leased.
  *
- * Upper storey.  What begins with scru64_ is for the lease worker, which is in a library
- * of its own.
+ * What begins with scru64_ is for the lease worker, which is in a library of its
+ * own.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
  * look_ahead.c
  *		May a node enter a tick, and how far is the ceiling to be raised?
  *
- * Lower storey: knows nothing of PostgreSQL.  The reasons are in look_ahead.h.
+ * Knows nothing of PostgreSQL.  The reasons are in look_ahead.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,9 +3,9 @@
  * look_ahead.h
  *		May a node enter a tick, and how far is the ceiling to be raised?
  *
- * Lower storey: knows nothing of PostgreSQL.  Pure: what is known of the tick,
- * the clock and the ceiling goes in, what to do comes out.  ceiling.c says what
- * the ceiling is, and raises it.  All times are in ticks.
+ * Knows nothing of PostgreSQL.  Pure: what is known of the tick, the clock and the
+ * ceiling goes in, what to do comes out.  ceiling.c says what the ceiling is, and
+ * raises it.  All times are in ticks.
  *
  * A raise costs a write to the WAL, so the ceiling is put some way ahead, and
  * whoever comes near it raises it while the others go on.  But a server that is

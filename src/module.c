@@ -3,7 +3,7 @@
  * module.c
  *		What happens when the library is loaded: settings, memory request.
  *
- * Upper storey, at the top: nothing calls it but PostgreSQL.
+ * Nothing calls it but PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

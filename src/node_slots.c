@@ -3,7 +3,6 @@
  * node_slots.c
  *		The nodes that sessions have set: which has which slot.
  *
- * Upper storey.  May call slots.c, and leased_slot.c for what the server has leased.
  * See slots.c for what guards what; the lock is held, exclusively, in all functions
  * that are not called from outside.
  *

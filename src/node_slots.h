@@ -3,8 +3,6 @@
  * node_slots.h
  *		The nodes that sessions have set: which has which slot.
  *
- * Upper storey.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef NODE_SLOTS_H

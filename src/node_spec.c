@@ -3,7 +3,7 @@
  * node_spec.c
  *		Node specs: parse, format, overlap.
  *
- * Lower storey: knows nothing of PostgreSQL, allocates nothing, keeps no state.
+ * Knows nothing of PostgreSQL, allocates nothing, keeps no state.
  *
  * The parser takes nothing that the specification's reference libraries would
  * refuse: no sign, no blank, no second slash, nothing after the size.

@@ -3,9 +3,9 @@
  * operators.c
  *		What a scru64 does as every int8 does: comparison, order, hash, output.
  *
- * Upper storey.  Each function computes what its int8 counterpart computes.  They
- * are functions of this library for the sake of speed: PostgreSQL finds a built-in
- * function under another name only by searching all names, in every query anew.
+ * Each function computes what its int8 counterpart computes.  They are functions of
+ * this library for the sake of speed: PostgreSQL finds a built-in function under
+ * another name only by searching all names, in every query anew.
  *
  * Invariant: the result is the int8 function's, whatever the argument.  Indexes,
  * the sort support of int8 and hash partitions rely on it.

@@ -3,8 +3,8 @@
  * pg_compat.h
  *		What differs between PostgreSQL 15, 16, 17, 18 and 19.
  *
- * Upper storey.  Every test of PG_VERSION_NUM in the project is in this file.
- * Include it right after postgres.h and fmgr.h.
+ * Every test of PG_VERSION_NUM in the project is in this file.  Include it right
+ * after postgres.h and fmgr.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,8 +3,7 @@
  * scru64.h
  *		What a SCRU64 ID is: layout constants and accessors.
  *
- * Lower storey: knows nothing of PostgreSQL.  Follows the SCRU64
- * specification v1.0.0:
+ * Knows nothing of PostgreSQL.  Follows the SCRU64 specification v1.0.0:
  *
  *		id = timestamp << 24 | node_id << (24 - node_id_size) | counter
  *

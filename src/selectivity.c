@@ -3,9 +3,9 @@
  * selectivity.c
  *		Row estimates for the inequality operators of scru64.
  *
- * Upper storey.  The estimates are PostgreSQL's own for bigint.  Two things
- * have to be done for them that the planner does by itself only for types and
- * estimators that it knows by OID:
+ * The estimates are PostgreSQL's own for bigint.  Two things have to be done for
+ * them that the planner does by itself only for types and estimators that it knows
+ * by OID:
  *
  *	- Within a histogram bin it interpolates on a linear scale, which it has
  *	  for bigint and not for scru64.  So its estimators get the clause

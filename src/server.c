@@ -3,8 +3,6 @@
  * server.c
  *		For who runs a server: what the views show, scru64_node_spec(), scru64_set_ceiling().
  *
- * Upper storey, at the top.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

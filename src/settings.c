@@ -3,8 +3,6 @@
  * settings.c
  *		The settings: their definitions and checks; scru64_parse_node_spec().
  *
- * Upper storey.  May call node_spec.c.
- *
  * Invariants:
  *
  *	- session_node has the node of the setting that is in force, without a slot

@@ -3,8 +3,6 @@
  * settings.h
  *		The settings, and what a session keeps of its node.
  *
- * Upper storey.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef SETTINGS_H

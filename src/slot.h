@@ -3,7 +3,7 @@
  * slot.h
  *		A node's place in shared memory, as sessions use it: without a lock.
  *
- * Upper storey.  See slots.c for what guards what.
+ * See slots.c for what guards what.
  *
  *-------------------------------------------------------------------------
  */

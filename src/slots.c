@@ -3,9 +3,9 @@
  * slots.c
  *		The shared memory of all slots, and what is done to one under its lock.
  *
- * Upper storey.  A fixed array of slots in shared memory, one for each node in use,
- * the last IDs of the nodes that were in use before them, and a slot apart for the node
- * that the server has leased.  Which node gets which is decided in node_slots.c and
+ * A fixed array of slots in shared memory, one for each node in use, the last IDs
+ * of the nodes that were in use before them, and a slot apart for the node that the
+ * server has leased.  Which node gets which is decided in node_slots.c and
  * leased_slot.c.  Raises errors only where shared memory is obtained.
  *
  * What guards what:

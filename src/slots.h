@@ -3,8 +3,6 @@
  * slots.h
  *		The shared memory of all slots, and what is done to one under its lock.
  *
- * Upper storey.  For node_slots.c, leased_slot.c and ceiling.c.
- *
  *-------------------------------------------------------------------------
  */
 #ifndef SLOTS_H

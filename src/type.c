@@ -3,9 +3,9 @@
  * type.c
  *		The type scru64: text and binary input, text output, casts, accessor.
  *
- * Upper storey.  A scru64 is an int8 inside the range of SCRU64 IDs, so
- * whatever holds for every int8 (comparison, hashing, binary output, the cast
- * to bytea) is in operators.c.  What is here guards the range.
+ * A scru64 is an int8 inside the range of SCRU64 IDs, so whatever holds for every
+ * int8 (comparison, hashing, binary output, the cast to bytea) is in operators.c.
+ * What is here guards the range.
  *
  * Invariant: no function returns a scru64 outside 0 .. SCRU64_MAX_ID.
  *

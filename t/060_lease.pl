@@ -20,22 +20,12 @@ my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm');
 my $lines = fleet_lines($realm);
 
-sub server
-{
-	my ($name, $more, $from, $backup) = @_;
-	my $server = copy_server($from || $template, $name, backup => $backup);
-
-	$server->append_conf('postgresql.conf', $lines . ($more || ''));
-	start_server($server);
-	return $server;
-}
-
 #
 # A fleet
 #
-my $server_a = server('a', "shared_preload_libraries = 'scru64'\n");
-my $server_b = server('b');
-my $server_c = server('c');
+my $server_a = fleet_server($template, 'a', $lines . $preload);
+my $server_b = fleet_server($template, 'b', $lines);
+my $server_c = fleet_server($template, 'c', $lines);
 
 is($server_b->safe_psql('postgres', 'SELECT scru64_node_spec() IS NULL'), 't', 'no node before one is needed');
 is(lease_sql($server_b, 'state, node_spec, failures'), 'no worker||0', 'the view without a worker');
@@ -112,7 +102,7 @@ foreach my $server ($server_a, $server_b)
 #
 {
 	my $standby = copy_server($template, 'standby');
-	$standby->append_conf('postgresql.conf', $lines . "shared_preload_libraries = 'scru64'\n");
+	$standby->append_conf('postgresql.conf', $lines . $preload);
 	$standby->enable_streaming($server_a);
 	start_server($standby);
 	catch_up($server_a, $standby);
@@ -136,7 +126,7 @@ foreach my $server ($server_a, $server_b)
 #
 # A node set by hand first.  The next lease may be had ten seconds later, see below.
 #
-my $server_d = server('d');
+my $server_d = fleet_server($template, 'd', $lines);
 # the one that the realm would give
 my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 12 & 4095 FROM scru64_realm.lease(12, 'look', '10 s'); ROLLBACK") . '/12';
 $server_d->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");

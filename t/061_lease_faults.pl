@@ -18,16 +18,6 @@ use Time::HiRes qw(sleep time);
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm');
 
-sub server
-{
-	my ($name, $lines, $from, $backup) = @_;
-	my $server = copy_server($from || $template, $name, backup => $backup);
-
-	$server->append_conf('postgresql.conf', $lines);
-	start_server($server);
-	return $server;
-}
-
 #
 # A realm that refuses, each time in its own words
 #
@@ -59,7 +49,7 @@ replace_file($realm->data_dir . '/pg_hba.conf',
 $realm->reload;
 $realm->safe_psql('realm', "SELECT lease_id FROM scru64_realm.lease(10, 'other', '1 hour', 1023)");
 
-my $refused = server('refused', fleet_lines($realm, realm => 'dbname=nowhere'));
+my $refused = fleet_server($template, 'refused', fleet_lines($realm, realm => 'dbname=nowhere'));
 my ($realm_line) = fleet_lines($realm) =~ /'(.*)'/;
 foreach my $name (sort keys %case_of)
 {
@@ -140,8 +130,8 @@ $refused->stop;
 #
 # The realm away, until the lease is over
 #
-my $server_a = server('a', fleet_lines($realm, lease_ttl => '10s') . "shared_preload_libraries = 'scru64'\n");
-my $server_d = server('d', fleet_lines($realm, lease_ttl => '20s'));
+my $server_a = fleet_server($template, 'a', fleet_lines($realm, lease_ttl => '10s') . $preload);
+my $server_d = fleet_server($template, 'd', fleet_lines($realm, lease_ttl => '20s'));
 start_server($refused);
 my $node_crashed = wait_for_lease($refused, 10);
 isnt(wait_for_lease($server_a, 10), '', 'a lease of 10 s');
@@ -188,14 +178,14 @@ isnt($lease_d, '', 'the one that had none, too');
 #
 begin_load($server_d, 2);
 
-my $cold = server('cold', '', $server_d, 'cold2');
+my $cold = fleet_server($server_d, 'cold', '', backup => 'cold2');
 begin_load($cold, 2);
 $server_d->backup('hot');
-my $hot = server('hot', "shared_preload_libraries = 'scru64'\n", $server_d, 'hot');
+my $hot = fleet_server($server_d, 'hot', $preload, backup => 'hot');
 begin_load($hot, 2);
 system('cp', '-a', $server_d->data_dir, $server_d->backup_dir . '/disk');
 unlink($server_d->backup_dir . '/disk/postmaster.pid');
-my $disk = server('disk', '', $server_d, 'disk');
+my $disk = fleet_server($server_d, 'disk', '', backup => 'disk');
 begin_load($disk, 2);
 my %nodes = map { wait_for_lease($_, 15) => 1 } ($cold, $hot, $disk);
 $nodes{ lease_of($server_d) } = 1;

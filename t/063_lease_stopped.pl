@@ -21,17 +21,7 @@ my $realm = make_realm($template, 'realm');
 my $lines = fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '10', lease_within => '0/9');
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
-sub server
-{
-	my ($name) = @_;
-	my $server = copy_server($template, $name);
-
-	$server->append_conf('postgresql.conf', $lines . ($name eq 'a' ? "shared_preload_libraries = 'scru64'\n" : ''));
-	start_server($server);
-	return $server;
-}
-
-my ($server_a, $server_b, $server_c) = map { server($_) } qw(a b c);
+my ($server_a, $server_b, $server_c) = map { fleet_server($template, $_, $lines . ($_ eq 'a' ? $preload : '')) } qw(a b c);
 my $node_a = wait_for_lease($server_a, 10);
 my $node_b = wait_for_lease($server_b, 10);
 is(join(' ', sort($node_a, $node_b)), '0/10 1/10', 'two servers have the two nodes');

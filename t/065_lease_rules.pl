@@ -19,20 +19,9 @@ plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm', clock => '+0');
-my $preload = "shared_preload_libraries = 'scru64'\n";
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 # what the servers ask for
 $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
-
-sub server
-{
-	my ($name, $lines, %params) = @_;
-	my $server = copy_server($template, $name, %params);
-
-	$server->append_conf('postgresql.conf', $lines);
-	start_server($server, %params);
-	return $server;
-}
 
 # kill -9 of a session, after which the server starts all its processes anew
 sub crash
@@ -53,7 +42,7 @@ sub crash
 SKIP:
 {
 	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
-	my $server = server('grows', fleet_lines($realm, lease_ttl => '20min') . $preload);
+	my $server = fleet_server($template, 'grows', fleet_lines($realm, lease_ttl => '20min') . $preload);
 	my $asked = sub {
 		return map { /\$\d = '(\d+):(\d+):(\d+)'/ ? $1 * 3600 + $2 * 60 + $3 : () } logged($realm, 'DETAIL: .*[Pp]arameters: ');
 	};
@@ -89,7 +78,7 @@ SKIP:
 # given out lies in its window.
 #
 {
-	my $server = server('resumes', fleet_lines($realm), clock => '+0');
+	my $server = fleet_server($template, 'resumes', fleet_lines($realm), clock => '+0');
 	my $node = wait_for_lease($server, 10);
 
 	begin_load($server, 1);
@@ -107,7 +96,7 @@ SKIP:
 	end_loads();
 
 	# Nothing was given out, and a clock that is behind: the ceiling is before the window.
-	my $behind = server('behind', fleet_lines($realm) . $preload, clock => '-3600');
+	my $behind = fleet_server($template, 'behind', fleet_lines($realm) . $preload, clock => '-3600');
 	ok(wait_until(10, sub { lease_of($behind) }), 'a server whose clock is behind has a lease');
 	for my $crash (1 .. 2)
 	{
@@ -128,21 +117,21 @@ SKIP:
 		lease_ttl => '10s',
 		realm => sprintf('host=%s,%s port=%s,%s dbname=realm user=fleet target_session_attrs=read-write',
 			(map { $_->host } $realm, $standby), (map { $_->port } $realm, $standby)));
-	my $known = server('known', $lines . $preload);
+	my $known = fleet_server($template, 'known', $lines . $preload);
 	my $node = wait_for_lease($known, 10);
 	catch_up($realm, $standby);
 	$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
 	$standby->reload;
 	$realm->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication')
 	  or die 'the standby still follows';
-	my $lost = server('lost', $lines . $preload);
+	my $lost = fleet_server($template, 'lost', $lines . $preload);
 	my $node_lost = wait_for_lease($lost, 10);
 	begin_load($_, 1) foreach ($known, $lost);
 	sleep(0.5);
 	$realm->stop('immediate');
 	$standby->promote;
 	my $promoted = $standby->safe_psql('postgres', 'SELECT clock_timestamp()');
-	my $fresh = server('fresh', $lines . $preload);
+	my $fresh = fleet_server($template, 'fresh', $lines . $preload);
 
 	my $waits = qr/realm grants no new lease until \d{4}-\d\d-\d\d \S+/;
 	like(wait_until(15, sub { (try_generate($fresh))[1] =~ /($waits)/ ? $1 : '' }), $waits, 'a promoted realm: a server that starts hears until when there is no lease');
@@ -167,7 +156,7 @@ SKIP:
 # Another name
 #
 {
-	my $server = server('named', fleet_lines($realm) . $preload);
+	my $server = fleet_server($template, 'named', fleet_lines($realm) . $preload);
 	my $node = wait_for_lease($server, 10);
 
 	configure_server($server, "scru64.lease_holder = 'another'\n");

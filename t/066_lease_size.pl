@@ -34,16 +34,6 @@ my $lines = fleet_lines(
 	lease_node_id_size => $quiet,
 	lease_node_id_size_min => $busy) . "scru64.rollback_allowance = '2s'\nrestart_after_crash = on\n";
 
-sub server
-{
-	my ($name, $more) = @_;
-	my $server = copy_server($template, $name);
-
-	$server->append_conf('postgresql.conf', $lines . ($more || ''));
-	start_server($server);
-	return $server;
-}
-
 sub waits_of
 {
 	my ($server) = @_;
@@ -61,8 +51,8 @@ sub is_leasing
 #
 # A hot server and a cold one
 #
-my $hot = server('hot');
-my $cold = server('cold');
+my $hot = fleet_server($template, 'hot', $lines);
+my $cold = fleet_server($template, 'cold', $lines);
 isnt(wait_for_lease($_, 10), '', $_->name . ': a lease') foreach ($hot, $cold);
 is(size_of($hot), $quiet, 'the size of a quiet server');
 is(lease_sql($hot, 'size_changed_at, size_reason'), '|', 'which has not changed');
@@ -85,7 +75,7 @@ like(slurp_file($hot->logfile), qr{LOG:  the node of this server is \d+/$busy no
 # Quiet again, while two others want to grow and there is room for one
 #
 my $block = "\nscru64.lease_within = '1/" . ($busy - 1) . "'\n";
-my ($one, $two) = (server('one', $block), server('two', $block));
+my ($one, $two) = map { fleet_server($template, $_, $lines . $block) } qw(one two);
 isnt(wait_for_lease($_, 10), '', $_->name . ': a lease') foreach ($one, $two);
 begin_streams($_, $rate, 9, 1) foreach ($one, $two);
 ok(wait_until(9, sub { size_of($one) == $busy || size_of($two) == $busy }), 'one of two grows');

@@ -30,7 +30,7 @@ replace_file($passfile, "*:*:*:fleet:$password\n");
 chmod(0600, $passfile);
 
 # All have the same lines, the realm's own server, too, and are preloaded.
-my $lines = "shared_preload_libraries = 'scru64'\n"
+my $lines = $preload
   . fleet_lines($realm,
 	lease_ttl => '10s',
 	lease_within => '0/5',

@@ -28,15 +28,11 @@ my $realm = make_realm($template, 'realm', clock => '+0');
 # few nodes, so that they are given again as soon as they may be
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
+my $lines = fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '10', lease_within => '0/7');
 my @servers;
 foreach my $n (1 .. 3)
 {
-	my $server = copy_server($template, "server_$n", clock => '+0');
-
-	$server->append_conf('postgresql.conf', fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '10', lease_within => '0/7'));
-	$server->append_conf('postgresql.conf', "shared_preload_libraries = 'scru64'\n") if $n == 2;
-	start_server($server);
-	push @servers, $server;
+	push @servers, fleet_server($template, "server_$n", $lines . ($n == 2 ? $preload : ''), clock => '+0');
 }
 isnt(wait_for_lease($servers[0], 15), '', 'a lease');
 begin_load($_, 3) foreach (@servers);

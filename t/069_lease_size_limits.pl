@@ -19,15 +19,13 @@ my $template = make_template('template');
 my $realm = make_realm($template, 'realm', clock => '+0');
 my $rate = 3 * 2**12 / 0.256;
 
-sub server
+sub server_with_lease
 {
 	my ($name, $allowance, %params) = @_;
-	my $server = copy_server($template, $name);
-
-	$server->append_conf('postgresql.conf',
+	my $server = fleet_server($template, $name,
 		fleet_lines($realm, lease_node_id_size => 12, lease_node_id_size_min => 10, %params)
 		  . "scru64.rollback_allowance = '$allowance'\nrestart_after_crash = on\n");
-	start_server($server);
+
 	isnt(wait_for_lease($server, 10), '', "$name: a lease");
 	return $server;
 }
@@ -35,7 +33,7 @@ sub server
 #
 # An allowance as long as the ttl, and none at all
 #
-my @servers = (server('long', '10s', lease_ttl => '10s'), server('none', '0', lease_ttl => '10s'));
+my @servers = (server_with_lease('long', '10s', lease_ttl => '10s'), server_with_lease('none', '0', lease_ttl => '10s'));
 begin_streams($_, $rate, 16, 1) foreach (@servers);
 ok(wait_until(16, sub { size_of($_) == 10 }), $_->name . ': it grows') foreach (reverse @servers);
 ok_streams('an allowance as long as the ttl, and none');
@@ -44,7 +42,7 @@ $_->stop foreach (@servers);
 #
 # Blocks of the realm that were set by hand here: nobody else gets them
 #
-my $hand = server('hand', '1s', lease_within => '3/8', lease_ttl => '60s');
+my $hand = server_with_lease('hand', '1s', lease_within => '3/8', lease_ttl => '60s');
 my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
 $hand->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
 begin_streams($hand, $rate, 10, 1);
@@ -59,7 +57,7 @@ $hand->stop;
 # The specification's example: hot nodes of 4 bits, and cold ones of 8
 #
 my %example = (lease_node_id_size => 8, lease_node_id_size_min => 4, lease_ttl => '60s');
-my ($hot, @cold) = map { server($_, '1s', %example) } qw(hot cold_1 cold_2);
+my ($hot, @cold) = map { server_with_lease($_, '1s', %example) } qw(hot cold_1 cold_2);
 my $busy = open_session($hot);
 start_statement($busy, 'SELECT count(scru64_generate()) FROM (SELECT generate_series(1, 1000000000) OFFSET 0) AS s');
 ok(wait_until(30, sub { size_of($hot) == 4 }), 'hot and cold nodes: hot');
@@ -76,7 +74,7 @@ SKIP:
 {
 	skip 'libfaketime is not installed', 1 if !can_set_clock();
 
-	my $server = server('behind', '2s', lease_ttl => '1h');
+	my $server = server_with_lease('behind', '2s', lease_ttl => '1h');
 	my $node = lease_of($server);
 	set_clock($realm, '+60');
 	begin_streams($server, $rate, 10, 1);

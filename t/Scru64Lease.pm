@@ -18,6 +18,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
   $password
+  $preload
   begin_load
   begin_streams
   children_of
@@ -26,6 +27,7 @@ our @EXPORT = qw(
   errors_of
   finish_streams
   fleet_lines
+  fleet_server
   ids_of
   lease_of
   lease_sql
@@ -44,6 +46,7 @@ our @EXPORT = qw(
 );
 
 our $password = 'not-for-you-4711';
+our $preload = "shared_preload_libraries = 'scru64'\n";
 
 #
 # Chance
@@ -99,6 +102,18 @@ sub fleet_lines
 		%params);
 
 	return join('', map { my $v = $settings{$_}; $v =~ s/'/''/g; "scru64.$_ = '$v'\n" } sort keys %settings);
+}
+
+# A server from a template, with these lines in its configuration, which is started.
+# Parameters: those of copy_server() and start_server().
+sub fleet_server
+{
+	my ($template, $name, $lines, %params) = @_;
+	my $server = copy_server($template, $name, %params);
+
+	$server->append_conf('postgresql.conf', $lines);
+	start_server($server, %params);
+	return $server;
 }
 
 # Change settings of the fleet on a server that is up, by a reload.

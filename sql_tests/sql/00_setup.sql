@@ -1,7 +1,8 @@
 --
--- The extension, created for the files that follow.
+-- The extension and some functions, created for the files that follow: this one runs
+-- before any of them.
 --
--- Every other file creates it too if need be, so that each runs by itself.
+-- Every other file creates the extension too if need be, as some drop it.
 --
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS scru64;
@@ -12,3 +13,37 @@ RESET client_min_messages;
 SELECT extrelocatable AS relocatable, obj_description(oid, 'pg_extension') <> '' AS has_comment
 FROM pg_extension
 WHERE extname = 'scru64';
+
+CREATE SCHEMA test;
+GRANT USAGE ON SCHEMA test TO PUBLIC;
+
+-- What a statement raises
+CREATE FUNCTION test.error_of(
+	statement text,
+	OUT code text, OUT message text, OUT detail text, OUT hint text
+) LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE statement;
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS
+		code = RETURNED_SQLSTATE,
+		message = MESSAGE_TEXT,
+		detail = PG_EXCEPTION_DETAIL,
+		hint = PG_EXCEPTION_HINT;
+END
+$$;
+
+-- Does the plan of a query read no partition?
+CREATE FUNCTION test.reads_nothing(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan #>> '{0,Plan,One-Time Filter}' = 'false' AND plan #> '{0,Plan,Plans}' IS NULL;
+END
+$$;
+
+-- The node_id of the next ID, for a node_id_size of 8.  A string, so that the extension
+-- can be dropped.
+CREATE FUNCTION test.node() RETURNS integer LANGUAGE sql AS
+	'SELECT scru64_node_ctr(scru64_generate()) >> 16';

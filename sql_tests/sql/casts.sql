@@ -10,21 +10,6 @@ SET IntervalStyle = 'postgres';
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
 
-CREATE FUNCTION pg_temp.error_of(
-	statement text,
-	OUT code text, OUT message text, OUT detail text, OUT hint text
-) LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE statement;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS
-		code = RETURNED_SQLSTATE,
-		message = MESSAGE_TEXT,
-		detail = PG_EXCEPTION_DETAIL,
-		hint = PG_EXCEPTION_HINT;
-END
-$$;
-
 --
 -- What there is, and how strong. Context: a is assignment, e explicit, i would
 -- be implicit. Method: b is binary-coercible, f a function, i text input and
@@ -51,7 +36,7 @@ FROM (VALUES
 	(9223372036854775807),
 	(-9223372036854775808),
 	(-4738381338321616895)
-) AS v (number), pg_temp.error_of(format('SELECT %L::bigint::scru64', number)) AS e;
+) AS v (number), test.error_of(format('SELECT %L::bigint::scru64', number)) AS e;
 SELECT NULL::bigint::scru64 IS NULL AS null_to_scru64,
 	   NULL::scru64::bigint IS NULL AS null_to_bigint;
 
@@ -72,7 +57,7 @@ SELECT '0u2pf62ji4b9'::scru64::varchar(5), '0u2pf62ji4b9'::scru64::char(3);
 SELECT '0u2pf62ji4b9'::scru64::varchar(4);
 SELECT type, e.code, e.message, e.detail
 FROM (VALUES ('text'), ('varchar')) AS v (type),
-	 pg_temp.error_of(format('SELECT ''0u2pf62ji4b''::%s::scru64', type)) AS e;
+	 test.error_of(format('SELECT ''0u2pf62ji4b''::%s::scru64', type)) AS e;
 
 --
 -- bytea
@@ -91,7 +76,7 @@ FROM (VALUES
 	('0u2pf62ji4b9'::bytea),
 	(int8send(-1)),
 	(int8send(4738381338321616896))
-) AS v (bytes), pg_temp.error_of(format('SELECT %L::bytea::scru64', bytes)) AS e;
+) AS v (bytes), test.error_of(format('SELECT %L::bytea::scru64', bytes)) AS e;
 -- In a table, bytes have a short header or lie outside the row.
 CREATE TEMP TABLE bytes (id integer, b bytea);
 ALTER TABLE bytes ALTER b SET STORAGE EXTERNAL;
@@ -156,7 +141,7 @@ FROM (VALUES
 	('current_date::scru64'),
 	('gen_random_uuid()::scru64')
 ) AS v (expression),
-	 pg_temp.error_of(format('SELECT %s FROM item', expression)) AS e;
+	 test.error_of(format('SELECT %s FROM item', expression)) AS e;
 -- A literal is neither: it takes the other side's type.
 SELECT note FROM item WHERE id = '0U2PF62JI4BA';
 

@@ -22,22 +22,6 @@ CREATE FUNCTION pg_temp.tick_time(id scru64) RETURNS text LANGUAGE sql
 RETURN (timestamptz '1970-01-01 00:00:00+00' + pg_temp.tick(id) * interval '256 milliseconds')::text;
 SET datestyle = 'ISO';
 
--- What a statement raises
-CREATE FUNCTION pg_temp.error_of(
-	statement text,
-	OUT code text, OUT message text, OUT detail text, OUT hint text
-) LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE statement;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS
-		code = RETURNED_SQLSTATE,
-		message = MESSAGE_TEXT,
-		detail = PG_EXCEPTION_DETAIL,
-		hint = PG_EXCEPTION_HINT;
-END
-$$;
-
 --
 -- No node
 --
@@ -150,38 +134,36 @@ FROM (SELECT pg_temp.generate_as(((100::bigint << 24) + (821 << 12) + 5)::scru64
 --
 -- A setting's scope is the node's.
 --
-CREATE FUNCTION pg_temp.node() RETURNS integer LANGUAGE sql
-RETURN scru64_node_ctr(scru64_generate()) >> 16;
 SET scru64.node_spec = '42/8';
-SELECT pg_temp.node();
+SELECT test.node();
 BEGIN;
 SET LOCAL scru64.node_spec = '40/8';
-SELECT pg_temp.node();
+SELECT test.node();
 SAVEPOINT s;
 SET LOCAL scru64.node_spec = '41/8';
-SELECT pg_temp.node();
+SELECT test.node();
 ROLLBACK TO s;
-SELECT pg_temp.node();
+SELECT test.node();
 SET scru64.node_spec = '41/8';
-SELECT pg_temp.node();
+SELECT test.node();
 RELEASE s;
-SELECT pg_temp.node();
+SELECT test.node();
 ROLLBACK;
-SELECT pg_temp.node();
+SELECT test.node();
 BEGIN;
 SET scru64.node_spec = '40/8';
-SELECT pg_temp.node();
+SELECT test.node();
 COMMIT;
-SELECT pg_temp.node();
+SELECT test.node();
 -- A refused value changes nothing.
 SET scru64.node_spec = '256/8';
-SELECT pg_temp.node();
+SELECT test.node();
 CREATE FUNCTION pg_temp.node_41() RETURNS integer LANGUAGE sql
 SET scru64.node_spec = '41/8'
-AS 'SELECT pg_temp.node()';
-SELECT pg_temp.node_41(), pg_temp.node();
+AS 'SELECT test.node()';
+SELECT pg_temp.node_41(), test.node();
 SET scru64.node_spec = '';
-SELECT pg_temp.node();
+SELECT test.node();
 SET scru64.node_spec = '42/8';
 
 --
@@ -235,14 +217,14 @@ RETURN (
 	FROM pg_settings WHERE name = 'scru64.rollback_allowance'
 );
 SELECT e.code, e.message, pg_temp.masked(e.detail, :far::scru64) AS detail, e.hint
-FROM pg_temp.error_of('SELECT scru64_generate()') AS e;
+FROM test.error_of('SELECT scru64_generate()') AS e;
 SELECT count(*) FROM scru64_generators WHERE node_id = 44 AND node_id_size = 8 AND lead > interval '1 minute';
 SET scru64.node_spec = '44/8';
 SELECT pg_temp.is_now();
 -- The last ID there is
 SET scru64.node_spec = 'ZZZZZZZZZZZZ/8';
 SELECT e.code, e.message, pg_temp.masked(e.detail, 'zzzzzzzzzzzz') AS detail
-FROM pg_temp.error_of('SELECT scru64_generate()') AS e;
+FROM test.error_of('SELECT scru64_generate()') AS e;
 
 --
 -- Overlapping nodes: 55006, and the error names the one in use.
@@ -251,8 +233,8 @@ SET scru64.node_spec = '42/8';
 SELECT scru64_generate() AS id \gset
 SET scru64.node_spec = '0x2a0/12';
 SELECT e.code, e.message, pg_temp.masked(e.detail, :'id') AS detail, e.hint
-FROM pg_temp.error_of('SELECT scru64_generate()') AS e;
-SELECT e.code, e.message FROM pg_temp.error_of('SELECT count(*) FROM scru64_generate(10)') AS e;
+FROM test.error_of('SELECT scru64_generate()') AS e;
+SELECT e.code, e.message FROM test.error_of('SELECT count(*) FROM scru64_generate(10)') AS e;
 SELECT count(*) FROM scru64_generators WHERE node_id = 672;
 -- A neighbour is none.
 SET scru64.node_spec = '0x2b0/12';
@@ -265,7 +247,7 @@ SET scru64.node_spec = '0x260/12';
 SELECT scru64_generate() AS id \gset
 SET scru64.node_spec = '38/8';
 SELECT e.code, e.message, pg_temp.masked(e.detail, :'id') AS detail, e.hint
-FROM pg_temp.error_of('SELECT scru64_generate()') AS e;
+FROM test.error_of('SELECT scru64_generate()') AS e;
 SET scru64.node_spec = '0x261/12';
 SELECT scru64_node_ctr(scru64_generate()) >> 12 AS node_id;
 

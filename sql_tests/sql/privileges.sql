@@ -9,15 +9,13 @@ SET max_parallel_workers_per_gather = 0;
 LOAD 'scru64';
 CREATE ROLE regress_scru64_user;
 CREATE ROLE regress_scru64_monitor;
-CREATE FUNCTION pg_temp.node() RETURNS integer LANGUAGE sql
-RETURN scru64_node_ctr(scru64_generate()) >> 16;
 
 --
 -- The node that is set is there for all to use, and not for all to change.
 --
 SET scru64.node_spec = '0x60/8';
 SET ROLE regress_scru64_user;
-SELECT pg_temp.node();
+SELECT test.node();
 SELECT count(*) FROM scru64_generate(3);
 SET scru64.node_spec = '0x61/8';
 \echo :SQLSTATE
@@ -33,7 +31,7 @@ ALTER ROLE regress_scru64_user SET scru64.node_spec = '0x61/8';
 SET scru64.rollback_allowance = 0;
 ALTER SYSTEM SET scru64.node_spec = '0x61/8';
 SHOW scru64.node_spec;
-SELECT pg_temp.node();
+SELECT test.node();
 RESET ROLE;
 
 --
@@ -42,15 +40,15 @@ RESET ROLE;
 GRANT SET ON PARAMETER scru64.node_spec TO regress_scru64_user;
 SET ROLE regress_scru64_user;
 SET scru64.node_spec = '0x62/8';
-SELECT pg_temp.node();
+SELECT test.node();
 SET scru64.node_spec = '0x6200/8';
 \echo :SQLSTATE
-SELECT pg_temp.node();
+SELECT test.node();
 RESET ROLE;
 REVOKE SET ON PARAMETER scru64.node_spec FROM regress_scru64_user;
 SET ROLE regress_scru64_user;
 SET scru64.node_spec = '0x61/8';
-SELECT pg_temp.node();
+SELECT test.node();
 RESET ROLE;
 
 --

@@ -7,22 +7,6 @@ RESET client_min_messages;
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
 
--- What a statement raises.
-CREATE FUNCTION pg_temp.error_of(
-	statement text,
-	OUT code text, OUT message text, OUT detail text, OUT hint text
-) LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE statement;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS
-		code = RETURNED_SQLSTATE,
-		message = MESSAGE_TEXT,
-		detail = PG_EXCEPTION_DETAIL,
-		hint = PG_EXCEPTION_HINT;
-END
-$$;
-
 --
 -- The values that the specification names
 --
@@ -91,7 +75,7 @@ FROM (VALUES
 	('NULL'),
 	('109959589539758421'),
 	('0u2pf62ji4b9/16')
-) AS v (input), pg_temp.error_of(format('SELECT %L::scru64', input)) AS e;
+) AS v (input), test.error_of(format('SELECT %L::scru64', input)) AS e;
 
 -- Blanks that are not spaces, and characters outside ASCII: a letter in front
 -- of ten to twelve digits, so that one of them has twelve bytes in any encoding.
@@ -101,7 +85,7 @@ SELECT digits, e.code, e.detail,
 FROM (VALUES (9), (10), (11), (233)) AS c (code),
 	 generate_series(10, 12) AS digits,
 	 LATERAL (SELECT chr(c.code) || repeat('0', digits)) AS v (input),
-	 pg_temp.error_of(format('SELECT %L::scru64', input)) AS e
+	 test.error_of(format('SELECT %L::scru64', input)) AS e
 ORDER BY c.code, digits;
 
 -- Every ASCII character in every place: in only if it is a digit.
@@ -114,14 +98,14 @@ SELECT count(*) AS inputs,
 	   count(*) FILTER (WHERE code = '22P02') AS refused,
 	   count(*) FILTER (WHERE (code IS NULL) <>
 						(input COLLATE "C" ~ '^[0-9A-Za-z]{12}$')) AS mistakes
-FROM probe, pg_temp.error_of(format('SELECT %L::scru64', input));
+FROM probe, test.error_of(format('SELECT %L::scru64', input));
 
 -- Every length up to 40.
 SELECT count(*) AS lengths,
 	   array_agg(length) FILTER (WHERE code IS NULL) AS accepted,
 	   count(*) FILTER (WHERE code = '22P02') AS refused
 FROM generate_series(0, 40) AS length,
-	 pg_temp.error_of(format('SELECT %L::scru64', repeat('z', length)));
+	 test.error_of(format('SELECT %L::scru64', repeat('z', length)));
 
 --
 -- 200,000 random values and all the edges, against Base36 computed with numeric
@@ -201,10 +185,10 @@ CREATE FUNCTION pg_temp.input_error(
 	OUT message text, OUT detail text, OUT hint text, OUT code text
 ) LANGUAGE sql AS $$
 	SELECT message, nullif(detail, ''), nullif(hint, ''), code
-	FROM pg_temp.error_of(format('SELECT %L::%s', input, type))
+	FROM test.error_of(format('SELECT %L::%s', input, type))
 $$;
 CREATE FUNCTION pg_temp.is_valid(input text, type text) RETURNS boolean
-LANGUAGE sql RETURN (pg_temp.error_of(format('SELECT %L::%s', input, type))).code IS NULL;
+LANGUAGE sql RETURN (test.error_of(format('SELECT %L::%s', input, type))).code IS NULL;
 \endif
 SELECT quote_literal(input) AS input, type, pg_temp.is_valid(input, type), e.*
 FROM (VALUES

@@ -3,7 +3,7 @@
  * node_size.c
  *		The size of a node that a load needs.
  *
- * Lower storey: knows nothing of PostgreSQL.  The rules are in node_size.h.
+ * Knows nothing of PostgreSQL.  The rules are in node_size.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,8 +3,8 @@
  * node_size.h
  *		The size of a node that a load needs.
  *
- * Lower storey: knows nothing of PostgreSQL.  Pure: what was seen of a node goes
- * in, the node_id_size that it should have comes out.
+ * Knows nothing of PostgreSQL.  Pure: what was seen of a node goes in, the
+ * node_id_size that it should have comes out.
  *
  *	- A node whose sessions have had to wait for the clock because its counter was
  *	  full, before each of NODE_SIZE_WAITING_LOOKS looks in turn, a second or more apart,
