@@ -33,19 +33,6 @@ wanted_lead(const LookAhead *asked)
 	return least(wanted, look_ahead_most(asked->allowance));
 }
 
-/*
- * Is the ceiling so near that it is time to raise it?  An allowance that leaves
- * little room to look ahead must not have every tick raise it.
- */
-static bool
-is_near(const LookAhead *asked, uint64_t lead)
-{
-	uint64_t	early = least(LOOK_AHEAD_EARLY_TICKS,
-							  lead * LOOK_AHEAD_EARLY_TICKS / LOOK_AHEAD_TICKS);
-
-	return asked->durable - asked->tick < early;
-}
-
 LookAheadVerdict
 look_ahead(const LookAhead *asked, uint64_t *target)
 {
@@ -56,7 +43,8 @@ look_ahead(const LookAhead *asked, uint64_t *target)
 	if (asked->tick > asked->limit)
 		return LOOK_AHEAD_PAST_LIMIT;
 	if (asked->tick <= asked->durable &&
-		(asked->durable >= wanted || !is_near(asked, lead)))
+		(asked->durable >= wanted ||
+		 asked->durable - asked->tick >= lead / LOOK_AHEAD_EARLY))
 		return LOOK_AHEAD_ENTER;
 	*target = wanted;
 	return asked->tick <= asked->durable ?

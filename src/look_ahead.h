@@ -29,11 +29,8 @@
  */
 #define LOOK_AHEAD_OVERFLOW_TICKS	39
 
-/*
- * The ceiling is raised when it is nearer than this: a raise of up to 2.5 s is
- * over before any session has used up the ticks that are left.
- */
-#define LOOK_AHEAD_EARLY_TICKS		11
+/* The ceiling is raised when it is nearer than this part of the look-ahead. */
+#define LOOK_AHEAD_EARLY			4
 
 /* What a node asks for that wants to enter a tick. */
 typedef struct LookAhead
