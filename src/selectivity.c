@@ -70,7 +70,7 @@ typedef struct Context
 /* An operator expression that is ANDed with others. */
 typedef struct Conjunct
 {
-	List	   *args;			/* hash key: by this the planner's call knows it */
+	List	   *args;			/* hash key: the list that the planner calls with */
 	List	   *conjuncts;		/* what it is ANDed with, itself included */
 	int			varRelid;		/* that the share is for, or NOT_ESTIMATED */
 	Selectivity share;			/* of the rows that the other bounds have kept */
@@ -106,7 +106,7 @@ static Selectivity
 estimate_alone(const Context *context, Oid operator, Node *left, Node *right)
 {
 	int			strategy = get_op_opfamily_strategy(operator, context->opfamily);
-	List	   *args = list_make2(left, right);
+	List	   *args = lappend(list_make1(left), right);
 	ListCell   *lc;
 
 	CHECK_FOR_INTERRUPTS();
@@ -264,7 +264,7 @@ note_conjuncts(Node *node, HTAB *known)
 
 	if (conjuncts != NIL)
 	{
-		hash_search(known, &conjuncts, HASH_ENTER, &found);
+		(void) hash_search(known, &conjuncts, HASH_ENTER, &found);
 		if (found)
 			return false;
 	}
@@ -284,16 +284,18 @@ note_conjuncts(Node *node, HTAB *known)
 	return expression_tree_walker(node, note_conjuncts, known);
 }
 
-/* A callback that is there to be found, see below. */
+/* A reset callback that is there to be found, see below. */
 static void
-do_nothing(void *known)
+do_nothing(void *known pg_attribute_unused())
 {
 }
 
 /*
  * The conjuncts noted so far.  They hang on the planner's memory context, as the
  * argument of a reset callback: the planner has no place for an estimator to keep
- * anything, and this one lasts exactly as long as the clauses do.
+ * anything, and this one lasts as long as the clauses do.  A function that is
+ * called for an estimate may have queries planned: they have a context of their
+ * own.
  */
 static HTAB *
 known_conjuncts(MemoryContext planner_cxt)
