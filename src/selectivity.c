@@ -17,9 +17,11 @@
  *	  for the other bound itself: the lower bound gets its own estimate and the
  *	  upper bound the share of the rest, so that their product is the range's.
  *
- * The planner asks about one condition at a time.  What one call looks at is
- * limited, or else planning would take time with the square of the number of
- * conditions.  Beyond the limits a bound is estimated alone.
+ * The planner asks about one condition at a time and does not say what it is
+ * ANDed with.  A search for that in every call would take time with the square
+ * of the number of conditions.  So a relation's conditions are walked once in a
+ * plan, and conditions that are ANDed are estimated together, when the planner
+ * asks about the first of them.
  *
  * Estimates only: a wrong guess here costs time, never a wrong result.
  *
@@ -34,13 +36,15 @@
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "nodes/memnodes.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/pathnode.h"
 #include "utils/fmgrprotos.h"
+#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
 
@@ -48,12 +52,11 @@
 #define TINY_RANGE_SEL		1.0e-10
 #define ROUNDING_ERROR		0.01
 
-/* Among more ANDed conditions than this, nobody looks for the other bound. */
-#define MAX_CONJUNCTS		64
-/* Nodes that are visited to find what a condition is ANDed with. */
-#define MAX_NODES_VISITED	500
+/* As most plans have; there may be more. */
+#define FEW_CONJUNCTS		16
 
-#define NOT_ESTIMATED		(-1.0)
+/* A varRelid that the planner never asks about. */
+#define NOT_ESTIMATED		(-1)
 
 /* The context of an estimate. */
 typedef struct Context
@@ -61,19 +64,25 @@ typedef struct Context
 	PlannerInfo *root;
 	int			varRelid;
 	Oid			opfamily;		/* btree, of the type */
+	HTAB	   *known;			/* the plan's conjuncts */
 } Context;
 
-/* "column operator value", either way round. */
-typedef struct Bound
+/* An operator expression that is ANDed with others. */
+typedef struct Conjunct
 {
-	List	   *args;			/* as the clause has them; NIL: no bound */
-	Oid			operator;
-	StrategyNumber strategy;
-	bool		is_upper;		/* does it bound the column from above? */
+	List	   *args;			/* hash key: the list that the planner calls with */
+	List	   *conjuncts;		/* what it is ANDed with, itself included */
+	int			varRelid;		/* that the share is for, or NOT_ESTIMATED */
+	Selectivity share;			/* of the rows that the other bounds have kept */
+} Conjunct;
+
+/* The tightest bounds of a column among conditions that are ANDed. */
+typedef struct Range
+{
 	Node	   *column;			/* or an expression of columns */
-	Node	   *value;			/* a Const if it can be known */
-	Selectivity selectivity;	/* core's estimate of it alone, once needed */
-} Bound;
+	Conjunct   *lower;			/* NULL if there is none */
+	Conjunct   *upper;
+} Range;
 
 PG_FUNCTION_INFO_V1(scru64_ineqsel);
 
@@ -85,114 +94,6 @@ static const PGFunction core_estimators[BTMaxStrategyNumber + 1] = {
 	[BTGreaterStrategyNumber] = scalargtsel
 };
 
-/* The same node, as bigint.  Core looks below one relabelling, a domain's say. */
-static Node *
-relabel_as_bigint(Node *arg)
-{
-	return applyRelabelType(arg, INT8OID, -1, InvalidOid,
-							COERCE_IMPLICIT_CAST, -1, false);
-}
-
-static Node *
-strip_relabelling(Node *node)
-{
-	while (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return node;
-}
-
-/* Core's estimate of a bound, whatever else is known of the column. */
-static Selectivity
-estimate_alone(const Context *context, Bound *bound)
-{
-	if (bound->selectivity == NOT_ESTIMATED)
-	{
-		List	   *args = list_copy(bound->args);
-		ListCell   *lc;
-
-		foreach(lc, args)
-		{
-			/* a value that is known need not be worked out again */
-			if (bound->value != NULL && strip_relabelling(lfirst(lc)) != bound->column)
-				lfirst(lc) = bound->value;
-			lfirst(lc) = relabel_as_bigint(lfirst(lc));
-		}
-		bound->selectivity =
-			DatumGetFloat8(DirectFunctionCall4(core_estimators[bound->strategy],
-											   PointerGetDatum(context->root),
-											   ObjectIdGetDatum(bound->operator),
-											   PointerGetDatum(args),
-											   Int32GetDatum(context->varRelid)));
-	}
-	return bound->selectivity;
-}
-
-/* Is a side of an operator a constant, or as good as one?  Simplify it if so. */
-static bool
-is_value(const Context *context, Node **side)
-{
-	Node	   *value;
-
-	if (IsA(*side, Const) || IsA(*side, Var))
-		return IsA(*side, Const);
-	value = strip_relabelling(estimate_expression_value(context->root, *side));
-	if (!is_pseudo_constant_clause(value))
-		return false;
-	*side = value;
-	return true;
-}
-
-/* Take "left operator right" apart.  False if none of the sides is a constant. */
-static bool
-make_bound(const Context *context, Oid operator, List *args, Bound *bound)
-{
-	Node	   *left = strip_relabelling(linitial(args));
-	Node	   *right = strip_relabelling(lsecond(args));
-	bool		varonleft = is_value(context, &right);
-
-	bound->args = args;
-	bound->operator = operator;
-	bound->strategy = get_op_opfamily_strategy(operator, context->opfamily);
-	bound->is_upper = (bound->strategy < BTEqualStrategyNumber) == varonleft;
-	bound->selectivity = NOT_ESTIMATED;
-	bound->value = NULL;
-	if (core_estimators[bound->strategy] == NULL ||
-		(!varonleft && !is_value(context, &left)))
-		return false;
-	bound->column = varonleft ? left : right;
-	bound->value = varonleft ? right : left;
-	return true;
-}
-
-/* Is one bound tighter than another of the same side? */
-static bool
-is_tighter(const Context *context, Bound *one, Bound *other)
-{
-	int64		value;
-	int64		other_value;
-
-	if (!IsA(one->value, Const) || !IsA(other->value, Const))
-		return estimate_alone(context, one) < estimate_alone(context, other);
-
-	/* a null, which finds nothing, counts as 0 */
-	value = DatumGetInt64(((Const *) one->value)->constvalue);
-	other_value = DatumGetInt64(((Const *) other->value)->constvalue);
-	/* the one that leaves the value itself out */
-	if (value == other_value)
-		return (one->strategy == BTLessStrategyNumber ||
-				one->strategy == BTGreaterStrategyNumber) &&
-			one->strategy != other->strategy;
-	return one->is_upper == (value < other_value);
-}
-
-/* What find_conjuncts() looks for, and what it has found. */
-typedef struct ConjunctSearch
-{
-	List	   *args;			/* of the operator expression */
-	List	   *conjuncts;		/* what it is ANDed with, itself included */
-	int			nodes_left;		/* to visit; below 0: given up */
-} ConjunctSearch;
-
 static Node *
 strip_restrictinfo(Node *clause)
 {
@@ -200,158 +101,268 @@ strip_restrictinfo(Node *clause)
 		(Node *) ((RestrictInfo *) clause)->clause : clause;
 }
 
-/*
- * Look for the operator expression below AND, which a List is here, OR, NOT, IS
- * TRUE and whatever else has conditions in it.  True if there is no more to look
- * for: found or given up.
- */
-static bool
-find_conjuncts(Node *node, ConjunctSearch *search)
+/* Core's estimate of an inequality, whatever else is known of the column. */
+static Selectivity
+estimate_alone(const Context *context, Oid operator, Node *left, Node *right)
 {
-	List	   *conjuncts = NIL;
+	int			strategy = get_op_opfamily_strategy(operator, context->opfamily);
+	List	   *args = lappend(list_make1(left), right);
 	ListCell   *lc;
 
-	if (node == NULL)
-		return false;
-	node = strip_restrictinfo(node);
-	if (IsA(node, List))
-		conjuncts = (List *) node;
-	else if (is_andclause(node))
-		conjuncts = ((BoolExpr *) node)->args;
-
-	search->nodes_left -= 1 + list_length(conjuncts);
-	if (search->nodes_left < 0)
-		return true;
-	if (IsA(node, OpExpr))
-	{
-		if (((OpExpr *) node)->args == search->args)
-			search->conjuncts = list_make1(node);
-		return search->conjuncts != NIL;
-	}
-	foreach(lc, conjuncts)
-	{
-		OpExpr	   *op = (OpExpr *) strip_restrictinfo(lfirst(lc));
-
-		if (IsA(op, OpExpr) && op->args == search->args)
-		{
-			search->conjuncts = conjuncts;
-			return true;
-		}
-	}
-	return expression_tree_walker(node, find_conjuncts, search);
+	CHECK_FOR_INTERRUPTS();
+	foreach(lc, args)
+		lfirst(lc) = applyRelabelType(lfirst(lc), INT8OID, -1, InvalidOid,
+									  COERCE_IMPLICIT_CAST, -1, false);
+	return DatumGetFloat8(DirectFunctionCall4(core_estimators[strategy],
+											  PointerGetDatum(context->root),
+											  ObjectIdGetDatum(operator),
+											  PointerGetDatum(args),
+											  Int32GetDatum(context->varRelid)));
 }
 
-/* The tightest bound of each side among clauses; of like ones the first. */
-static void
-collect_bounds(const Context *context, const Bound *bound, List *clauses,
-			   Bound *lower, Bound *upper)
+/* Is a side of an operator a constant, or as good as one?  Simplify it if so. */
+static bool
+is_value(const Context *context, Node **side)
 {
+	Node	   *value = estimate_expression_value(context->root, *side);
+
+	if (!is_pseudo_constant_clause(value))
+		return false;
+	*side = value;
+	return true;
+}
+
+/* The range of a column, new if it is not among them. */
+static Range *
+range_of(Node *column, List **ranges)
+{
+	Range	   *range;
 	ListCell   *lc;
 
-	foreach(lc, clauses)
+	foreach(lc, *ranges)
 	{
-		RestrictInfo *rinfo = lfirst(lc);
-		OpExpr	   *op = (OpExpr *) strip_restrictinfo((Node *) rinfo);
-		Bound		other;
-		Bound	   *tightest;
+		range = lfirst(lc);
+		if (equal(range->column, column))
+			return range;
+	}
+	range = palloc0(sizeof(Range));
+	range->column = column;
+	*ranges = lappend(*ranges, range);
+	return range;
+}
 
-		if (!IsA(op, OpExpr) || list_length(op->args) != 2)
-			continue;
-		/* its value need not be worked out again */
-		if (op->args == bound->args)
-			other = *bound;
-		else if (!make_bound(context, op->opno, op->args, &other) ||
-				 !equal(other.column, bound->column))
-			continue;
-		/* an estimate that was made already is kept there */
-		if (IsA(rinfo, RestrictInfo) && !other.is_upper &&
-			rinfo->norm_selec >= 0.0 && rinfo->norm_selec < 1.0)
-			other.selectivity = rinfo->norm_selec;
-		tightest = other.is_upper ? upper : lower;
-		if (tightest->args == NIL || is_tighter(context, &other, tightest))
-			*tightest = other;
+/*
+ * Estimate a conjunct alone, if it is an inequality.  One between a column and a
+ * value is a bound, and may make the column's range tighter.
+ */
+static void
+estimate_conjunct(const Context *context, OpExpr *op, List **ranges)
+{
+	int			strategy = get_op_opfamily_strategy(op->opno, context->opfamily);
+	Conjunct   *conjunct = hash_search(context->known, &op->args, HASH_FIND, NULL);
+	Node	   *left;
+	Node	   *right;
+	bool		varonleft;
+	bool		is_bound;
+	Range	   *range;
+	Conjunct  **tightest;
+
+	if (conjunct == NULL || core_estimators[strategy] == NULL)
+		return;
+	left = linitial(op->args);
+	right = lsecond(op->args);
+	varonleft = is_value(context, &right);
+	is_bound = varonleft || is_value(context, &left);
+	conjunct->varRelid = context->varRelid;
+	conjunct->share = estimate_alone(context, op->opno, left, right);
+	if (!is_bound)
+		return;
+
+	range = range_of(varonleft ? left : right, ranges);
+	tightest = (strategy < BTEqualStrategyNumber) == varonleft ?
+		&range->upper : &range->lower;
+	/* of two, the one that keeps more is redundant */
+	if (*tightest != NULL && (*tightest)->share <= conjunct->share)
+		conjunct->share = 1.0;
+	else
+	{
+		if (*tightest != NULL)
+			(*tightest)->share = 1.0;
+		*tightest = conjunct;
 	}
 }
 
 /* The share of rows between two bounds, as clauselist_selectivity() has it. */
 static Selectivity
-range_selectivity(const Context *context, Bound *lower, Bound *upper)
+range_selectivity(const Context *context, const Range *range)
 {
-	Selectivity range;
+	Selectivity result = range->lower->share + range->upper->share - 1.0;
 
 	/* exactly the default: the estimator knew nothing */
-	if (estimate_alone(context, lower) == DEFAULT_INEQ_SEL ||
-		estimate_alone(context, upper) == DEFAULT_INEQ_SEL)
+	if (range->lower->share == DEFAULT_INEQ_SEL ||
+		range->upper->share == DEFAULT_INEQ_SEL)
 		return DEFAULT_RANGE_INEQ_SEL;
 
-	range = lower->selectivity + upper->selectivity - 1.0;
 	/* both bounds left the nulls out */
-	range += nulltestsel(context->root, IS_NULL, lower->column,
-						 context->varRelid, JOIN_INNER, NULL);
-
-	if (range > 0.0)
-		return range;
-	return range < -ROUNDING_ERROR ? DEFAULT_RANGE_INEQ_SEL : TINY_RANGE_SEL;
+	result += nulltestsel(context->root, IS_NULL, range->column,
+						  context->varRelid, JOIN_INNER, NULL);
+	if (result > 0.0)
+		return result;
+	return result < -ROUNDING_ERROR ? DEFAULT_RANGE_INEQ_SEL : TINY_RANGE_SEL;
 }
 
-/* The relation of a column; NULL if there are several or none. */
-static RelOptInfo *
-relation_of(const Context *context, Node *column)
+/* Estimate all inequalities among conditions that are ANDed. */
+static void
+estimate_conjuncts(const Context *context, List *conjuncts)
 {
-	VariableStatData vardata;
+	List	   *ranges = NIL;
+	ListCell   *lc;
 
-	/* what nearly all are, without a look at statistics */
-	if (IsA(column, Var))
-		return find_base_rel(context->root, ((Var *) column)->varno);
-	examine_variable(context->root, column, context->varRelid, &vardata);
-	ReleaseVariableStats(vardata);
-	return vardata.rel;
+	foreach(lc, conjuncts)
+	{
+		Node	   *clause = strip_restrictinfo(lfirst(lc));
+
+		if (IsA(clause, OpExpr))
+			estimate_conjunct(context, (OpExpr *) clause, &ranges);
+	}
+	foreach(lc, ranges)
+	{
+		Range	   *range = lfirst(lc);
+		Selectivity both;
+
+		if (range->lower == NULL || range->upper == NULL)
+			continue;
+		both = range_selectivity(context, range);
+		/* their product, and the lower bound's own as far as it can be */
+		range->lower->share = Max(range->lower->share, both);
+		range->upper->share = both / range->lower->share;
+	}
 }
 
 /*
- * The share that a bound keeps of the rows that the other conditions on its
- * column, among those that it is ANDed with, have kept.
+ * Note the conjuncts below AND, which a List is here, OR, NOT, IS TRUE and
+ * whatever else has conditions in it.  A list of them is itself noted as a key,
+ * so that nothing is noted twice.
  */
-static Selectivity
-estimate_bound(const Context *context, Bound *bound)
+static bool
+note_conjuncts(Node *node, HTAB *known)
 {
-	RelOptInfo *rel = relation_of(context, bound->column);
-	ConjunctSearch search = {
-		.args = bound->args,
-		.nodes_left = MAX_NODES_VISITED
+	List	   *conjuncts = NIL;
+	ListCell   *lc;
+	bool		found;
+
+	if (node == NULL)
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	node = strip_restrictinfo(node);
+	if (IsA(node, OpExpr))
+		return false;
+	if (IsA(node, List))
+		conjuncts = (List *) node;
+	else if (is_andclause(node))
+		conjuncts = ((BoolExpr *) node)->args;
+
+	if (conjuncts != NIL)
+	{
+		(void) hash_search(known, &conjuncts, HASH_ENTER, &found);
+		if (found)
+			return false;
+	}
+	foreach(lc, conjuncts)
+	{
+		OpExpr	   *op = (OpExpr *) strip_restrictinfo(lfirst(lc));
+		Conjunct   *conjunct;
+
+		if (!IsA(op, OpExpr))
+			continue;
+		conjunct = hash_search(known, &op->args, HASH_ENTER, &found);
+		if (found)
+			continue;
+		conjunct->conjuncts = conjuncts;
+		conjunct->varRelid = NOT_ESTIMATED;
+	}
+	return expression_tree_walker(node, note_conjuncts, known);
+}
+
+/* A reset callback that is there to be found, see below. */
+static void
+do_nothing(void *known pg_attribute_unused())
+{
+}
+
+/*
+ * The conjuncts noted so far.  They hang on the planner's memory context, as the
+ * argument of a reset callback: the planner has no place for an estimator to keep
+ * anything, and this one lasts as long as the clauses do.  A function that is
+ * called for an estimate may have queries planned: they have a context of their
+ * own.
+ */
+static HTAB *
+known_conjuncts(MemoryContext planner_cxt)
+{
+	HASHCTL		ctl = {
+		.keysize = sizeof(List *),
+		.entrysize = sizeof(Conjunct),
+		.hcxt = planner_cxt
 	};
-	List	   *clauses;
-	Bound		lower = {0};
-	Bound		upper = {0};
-	Bound	   *tightest = bound->is_upper ? &upper : &lower;
+	MemoryContextCallback *holder = planner_cxt->reset_cbs;
 
-	if (rel == NULL)
-		return estimate_alone(context, bound);
-	/* the last is for what is filtered after an outer join */
-	if (!find_conjuncts((Node *) rel->baserestrictinfo, &search) &&
-		!find_conjuncts(context->root->parse->havingQual, &search))
-		(void) find_conjuncts((Node *) rel->joininfo, &search);
+	while (holder != NULL && holder->func != do_nothing)
+		holder = holder->next;
+	if (holder == NULL)
+	{
+		holder = MemoryContextAlloc(planner_cxt, sizeof(*holder));
+		holder->func = do_nothing;
+		holder->arg = hash_create("scru64 conjuncts", FEW_CONJUNCTS, &ctl,
+								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		MemoryContextRegisterResetCallback(planner_cxt, holder);
+	}
+	return holder->arg;
+}
 
-	clauses = search.conjuncts != NIL ? search.conjuncts : rel->baserestrictinfo;
-	if (search.nodes_left < 0 || list_length(clauses) > MAX_CONJUNCTS)
-		return estimate_alone(context, bound);
-	collect_bounds(context, bound, clauses, &lower, &upper);
+/* The relation that an expression is about; NULL if there are several or none. */
+static RelOptInfo *
+relation_of(PlannerInfo *root, Node *node)
+{
+	Relids		relids = pull_varnos(root, node);
+	RelOptInfo *rel = NULL;
+	int			relid = -1;
 
-	/*
-	 * An index path may ask about a commuted copy of a clause.  It takes the
-	 * place of its like among the relation's conditions.
-	 */
-	if (search.conjuncts == NIL &&
-		(tightest->args == NIL || !is_tighter(context, tightest, bound)))
-		*tightest = *bound;
+	while ((relid = bms_next_member(relids, relid)) >= 0)
+	{
+		/* an outer join has a number too */
+		if (relid >= root->simple_rel_array_size ||
+			root->simple_rel_array[relid] == NULL)
+			continue;
+		if (rel != NULL)
+			return NULL;
+		rel = root->simple_rel_array[relid];
+	}
+	return rel;
+}
 
-	/* another one makes this one redundant, as tight and before it, or tighter */
-	if (tightest->args != bound->args)
-		return 1.0;
-	if (bound->is_upper && lower.args != NIL &&
-		estimate_alone(context, &lower) > 0.0)
-		return range_selectivity(context, &lower, &upper) / lower.selectivity;
-	return estimate_alone(context, bound);
+/* What an inequality keeps of the rows that other bounds of its column keep. */
+static Selectivity
+estimate_share(Context *context, Oid operator, List *args)
+{
+	RelOptInfo *rel = relation_of(context->root, (Node *) args);
+	Conjunct   *conjunct = NULL;
+
+	/* only bounds of one relation make a range */
+	if (rel != NULL)
+	{
+		context->known = known_conjuncts(context->root->planner_cxt);
+		(void) note_conjuncts((Node *) rel->baserestrictinfo, context->known);
+		(void) note_conjuncts(context->root->parse->havingQual, context->known);
+		/* for what is filtered after an outer join */
+		(void) note_conjuncts((Node *) rel->joininfo, context->known);
+		conjunct = hash_search(context->known, &args, HASH_FIND, NULL);
+	}
+	if (conjunct == NULL)
+		return estimate_alone(context, operator, linitial(args), lsecond(args));
+	if (conjunct->varRelid != context->varRelid)
+		estimate_conjuncts(context, conjunct->conjuncts);
+	return conjunct->share;
 }
 
 /*
@@ -369,21 +380,15 @@ scru64_ineqsel(PG_FUNCTION_ARGS)
 	};
 	Oid			lefttype;
 	Oid			righttype;
-	Bound		bound;
-	Selectivity result;
-
-	CHECK_FOR_INTERRUPTS();
+	Selectivity result = DEFAULT_INEQ_SEL;
 
 	op_input_types(operator, &lefttype, &righttype);
 	context.opfamily = lookup_type_cache(lefttype,
 										 TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 
-	if (make_bound(&context, operator, (List *) PG_GETARG_POINTER(2), &bound))
-		result = estimate_bound(&context, &bound);
-	else if (core_estimators[bound.strategy] != NULL)
-		result = estimate_alone(&context, &bound);
-	else
-		result = DEFAULT_INEQ_SEL;
+	if (core_estimators[get_op_opfamily_strategy(operator, context.opfamily)] != NULL)
+		result = estimate_share(&context, operator,
+								(List *) PG_GETARG_POINTER(2));
 	CLAMP_PROBABILITY(result);
 	PG_RETURN_FLOAT8(result);
 }

@@ -299,40 +299,117 @@ RESET plan_cache_mode;
 DEALLOCATE ALL;
 
 --
--- Many conditions: no more time than they should take, which is far less than
--- the limit, and as for bigint: up to 64 that are ANDed, and some tens of ranges
--- that are ORed
+-- Values that are known when a query is planned, and not in its text: one of a
+-- setting, null if it is not set, and one that a query of its own finds, which is
+-- planned while this one is
 --
-CREATE FUNCTION pg_temp.bound(i integer, is_id boolean) RETURNS text LANGUAGE sql
-RETURN (SELECT CASE WHEN is_id THEN quote_literal(n::scru64) ELSE n::text END
+CREATE FUNCTION pg_temp.first_from(i integer) RETURNS scru64 STABLE LANGUAGE plpgsql AS $$
+DECLARE
+	low scru64 = (6553600000 + i / 2) << 24;
+	high scru64 = (6553600100 + i / 2) << 24;
+BEGIN
+	RETURN (SELECT min(t.id) FROM scru64_traffic AS t WHERE t.id >= low AND t.id < high);
+END
+$$;
+CREATE TEMP TABLE stable_value (condition text);
+INSERT INTO stable_value
+	SELECT replace(replace(replace(replace(condition,
+		'@since', 'current_setting(''app.since'', true)::scru64::%2$s'),
+		'@low', format('%L::scru64::%%2$s', :'low_id')),
+		'@high', format('%L::scru64::%%2$s', :'high_id')),
+		'@first_from', 'pg_temp.first_from')
+	FROM (VALUES
+		('%1$s >= @since'),
+		('%1$s >= @since AND %1$s >= @low'),
+		('%1$s >= @low AND %1$s >= @since'),
+		('%1$s <= @since AND %1$s <= @low'),
+		('%1$s >= @since AND %1$s < @high'),
+		('%1$s >= @low AND %1$s < @since'),
+		('%1$s >= @since AND %1$s < @since'),
+		('%1$s >= @low AND %1$s < @first_from(1010000)::%2$s'),
+		('%1$s >= @first_from(1000000)::%2$s AND %1$s < @first_from(1010000)::%2$s'),
+		('%1$s >= @first_from(1000000)::%2$s AND %1$s < @high OR %1$s >= @first_from(500000)::%2$s AND %1$s < @since')
+	) AS v (condition);
+CREATE FUNCTION pg_temp.differing() RETURNS text[] LANGUAGE sql AS $$
+	SELECT array_agg(format('%s: %s, not %s', condition, a, b)) FILTER (WHERE NOT pg_temp.alike(a, b))
+	FROM stable_value,
+		 pg_temp.estimate('SELECT FROM scru64_traffic WHERE ' || format(condition, 'id', 'scru64')) AS a,
+		 pg_temp.estimate('SELECT FROM scru64_traffic WHERE ' || format(condition, 'n', 'bigint')) AS b
+$$;
+SELECT pg_temp.differing();
+SET app.since = :'first_1000_id';
+SELECT pg_temp.differing();
+RESET app.since;
+
+--
+-- Many conditions, ANDed and ORed: as for bigint, however many they are, and of
+-- times as of IDs. The limit is far more than they should take.
+--
+
+-- A bound of a column: an ID, its number, or its time
+CREATE FUNCTION pg_temp.bound(i integer, kind text) RETURNS text LANGUAGE sql
+RETURN (SELECT CASE kind WHEN 'id' THEN quote_literal(n::scru64)
+						 WHEN 'n' THEN n::text
+						 ELSE format('%L::timestamptz', scru64_timestamp(n::scru64)) END
 		FROM (SELECT (6553600000 + i / 2) << 24 | (42 << 16)) AS v (n));
-CREATE FUNCTION pg_temp.many(count integer, separator text, condition text, is_id boolean) RETURNS text LANGUAGE sql
-RETURN (SELECT 'SELECT FROM scru64_traffic WHERE ' ||
-			   string_agg(format(condition, CASE WHEN is_id THEN 'id' ELSE 'n' END,
-								 pg_temp.bound(k * 100, is_id), pg_temp.bound(1000000 + k * 100, is_id)),
-						  separator ORDER BY k)
-		FROM generate_series(1, count) AS k);
+-- A query of many conditions. One has %1$s for the column and for bounds of it,
+-- which are other ones in each, %2$s and %3$s (a million rows later) and %4$s
+-- (fifty rows after %2$s).
+CREATE FUNCTION pg_temp.many(query text, count integer, separator text, condition text, kind text) RETURNS text LANGUAGE sql
+RETURN format(query,
+	(SELECT string_agg(format(condition, CASE kind WHEN 'n' THEN 'n' ELSE 'id' END,
+							  pg_temp.bound(k * 100, kind), pg_temp.bound(1000000 + k * 100, kind),
+							  pg_temp.bound(k * 100 + 50, kind)),
+					   separator ORDER BY k)
+	 FROM generate_series(1, count) AS k));
 SET statement_timeout = '2min';
-SELECT separator, condition, count,
-	   pg_temp.alike(pg_temp.estimate(pg_temp.many(count, separator, condition, true)),
-					 pg_temp.estimate(pg_temp.many(count, separator, condition, false))) AS alike
+SELECT separator, condition, array_agg(count ORDER BY count) AS counts,
+	   array_agg(count ORDER BY count) FILTER (WHERE NOT pg_temp.alike(a, b)) AS differing,
+	   array_agg(count ORDER BY count) FILTER (WHERE NOT pg_temp.alike(c, b)) AS differing_times
 FROM (VALUES
-	(32, ' AND ', '%1$s > %2$s AND %1$s < %3$s'),
-	(64, ' AND ', '%1$s > %2$s'),
-	(64, ' AND ', '%3$s > %1$s'),
-	(16, ' AND ', '%1$s > %2$s AND %2$s <= %1$s AND %1$s < %3$s AND %1$s <= %3$s'),
-	(2000, ' AND ', '(%1$s > %3$s OR %1$s < %2$s)'),
-	(2000, ' OR ', '%1$s > %3$s'),
-	(64, ' OR ', '(%1$s > %2$s AND %1$s < %3$s)'),
-	(64, ' OR ', '%1$s BETWEEN %2$s AND %2$s'),
-	(64, ' OR ', '(%1$s > %2$s AND (%1$s < %3$s OR i = 1))')
-) AS v (count, separator, condition);
-SELECT separator, condition, count, pg_temp.estimate(pg_temp.many(count, separator, condition, true)) > 0 AS planned
+	(ARRAY[32, 33, 300, 1000], ' AND ', '%1$s > %2$s AND %1$s < %3$s'),
+	(ARRAY[64, 65, 66, 300], ' AND ', '%1$s > %2$s'),
+	(ARRAY[64, 65, 66, 300], ' AND ', '%3$s > %1$s'),
+	(ARRAY[16, 17, 300], ' AND ', '%1$s > %2$s AND %2$s <= %1$s AND %1$s < %3$s AND %1$s <= %3$s'),
+	(ARRAY[2000], ' AND ', '(%1$s > %3$s OR %1$s < %2$s)'),
+	(ARRAY[2000], ' OR ', '%1$s > %3$s'),
+	(ARRAY[64, 1000], ' OR ', '(%1$s > %2$s AND %1$s < %3$s)'),
+	(ARRAY[64, 99, 100, 101, 300, 1000], ' OR ', '(%1$s >= %2$s AND %1$s < %4$s)'),
+	(ARRAY[64, 99, 100, 101, 300, 1000], ' OR ', '(%4$s > %1$s AND %2$s <= %1$s AND i > 0)'),
+	(ARRAY[64, 1000], ' OR ', '(%1$s > %2$s AND (%1$s < %3$s OR i = 1))'),
+	(ARRAY[64, 1000], ' OR ', '(i > 0 AND %1$s >= %2$s AND (i < 0 OR (%1$s >= %2$s AND %1$s < %4$s)))'),
+	(ARRAY[2, 50, 300], ' OR ', '(%1$s >= %2$s AND %1$s < %4$s) IS TRUE')
+) AS v (counts, separator, condition),
+	 unnest(counts) AS count,
+	 (VALUES ('SELECT FROM scru64_traffic WHERE %s')) AS q (query),
+	 pg_temp.estimate(pg_temp.many(query, count, separator, condition, 'id')) AS a,
+	 pg_temp.estimate(pg_temp.many(query, count, separator, condition, 'n')) AS b,
+	 pg_temp.estimate(pg_temp.many(query, count, separator, condition, 'time')) AS c
+GROUP BY separator, condition
+ORDER BY separator, condition COLLATE "C";
+-- A range of one ID
+SELECT count, pg_temp.alike(
+	pg_temp.estimate(pg_temp.many('SELECT FROM scru64_traffic WHERE %s', count, ' OR ', '%1$s BETWEEN %2$s AND %2$s', 'id')),
+	pg_temp.estimate(pg_temp.many('SELECT FROM scru64_traffic WHERE %s', count, ' OR ', '%1$s BETWEEN %2$s AND %2$s', 'n'))) AS alike
+FROM unnest(ARRAY[64, 1000]) AS count;
+-- Elsewhere than in the conditions of a table
+SELECT query, condition, pg_temp.alike(
+	pg_temp.estimate(pg_temp.many(query, 150, separator, condition, 'id')),
+	pg_temp.estimate(pg_temp.many(query, 150, separator, condition, 'n'))) AS alike
 FROM (VALUES
-	(1000, ' AND ', '%1$s > %2$s AND %1$s < %3$s'),
-	(1000, ' OR ', '%1$s BETWEEN %2$s AND %2$s'),
-	(1000, ' OR ', '(%1$s > %2$s AND (%1$s < %3$s OR i = 1))')
-) AS v (count, separator, condition);
+	('SELECT FROM scru64_few AS a LEFT JOIN scru64_common AS b ON a.i = b.i WHERE b.i IS NULL OR %s', ' OR ',
+	 '(b.%1$s >= %2$s AND b.%1$s < %4$s)'),
+	('SELECT FROM scru64_few AS a LEFT JOIN scru64_common AS b ON a.i = b.i AND a.i > 5 AND (%s)', ' OR ',
+	 '(a.%1$s >= %2$s AND a.%1$s < %4$s)'),
+	('SELECT FROM scru64_few AS a JOIN scru64_traffic AS b ON a.i = b.i WHERE %s', ' OR ',
+	 '(b.%1$s >= %2$s AND b.%1$s < %4$s AND a.i > 0)'),
+	('SELECT FROM scru64_few AS a, scru64_traffic AS b WHERE %s', ' OR ',
+	 '(b.%1$s >= %2$s AND b.%1$s < %4$s AND a.%1$s >= %2$s AND a.%1$s < %4$s)'),
+	('SELECT i FROM scru64_few GROUP BY i HAVING %s', ' OR ', '(max(%1$s) >= %2$s AND max(%1$s) < %4$s)'),
+	('SELECT i FROM scru64_few GROUP BY i HAVING %s', ' AND ', 'max(%1$s) >= %2$s AND min(%1$s) < %3$s'),
+	('SELECT FROM scru64_parts WHERE %s', ' OR ', '(%1$s >= %2$s AND %1$s < %4$s)'),
+	('SELECT FROM (SELECT * FROM scru64_traffic OFFSET 0) AS s WHERE %s', ' OR ', '(%1$s >= %2$s AND %1$s < %4$s)')
+) AS v (query, separator, condition);
 RESET statement_timeout;
 
 --
