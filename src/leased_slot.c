@@ -125,21 +125,6 @@ scru64_leased_begin(Scru64Node node, uint64 timestamp, uint64 limit)
 }
 
 /*
- * The last ID of a node with a lease: the one it has given out, or the last it can
- * have given out before it was started in this tick.
- */
-static uint64
-last_of_state(Scru64Node node, uint64 state)
-{
-	Generator	generator;
-
-	if (state == 0 || state == NODE_STATE_CHANGING)
-		return 0;
-	generator = generator_make(node);
-	return node_state_last(state, &generator);
-}
-
-/*
  * Have the sessions go on with the node of another lease, whose IDs are all after
  * those of the one that is current; *last_id is the last of that.
  *
@@ -219,22 +204,13 @@ scru64_leased_end(void)
  * Else how its node does.
  */
 bool
-scru64_leased_look(LeaseLook *look)
+scru64_leased_look(NodeReport *look)
 {
-	NodeSlot   *slot;
-	NodeKey		key;
+	bool		has_lease;
 
 	ensure_slots();
-	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	key = pg_atomic_read_u32(&slot->key);
-	if (key != 0)
-	{
-		look->node = node_of_key(key);
-		look->last_id = last_of_state(look->node, pg_atomic_read_u64(&slot->state));
-		look->saturated = pg_atomic_read_u64(&slot->counts[NODE_SATURATED]);
-		look->used = pg_atomic_read_u64(&slot->counts[NODE_USED]);
-	}
+	has_lease = slot_report(&node_slots->leased, look);
 	LWLockRelease(&node_slots->lock);
-	return key != 0;
+	return has_lease;
 }

@@ -35,16 +35,13 @@ PG_FUNCTION_INFO_V1(scru64_lease);
 PG_FUNCTION_INFO_V1(scru64_node_spec);
 PG_FUNCTION_INFO_V1(scru64_set_ceiling);
 
-/* The node spec that continues after everything that a node has given out. */
+/* The spec of a node, or the one that continues after node_prev. */
 static Datum
-resumable_spec(const NodeReport *report)
+spec_text(Scru64Node node, uint64 node_prev)
 {
-	Generator	generator = generator_make(report->node);
-	NodeSpec	spec = {.node = report->node};
+	NodeSpec	spec = {.node = node, .node_prev = node_prev};
 	char		text[NODE_SPEC_BUFLEN];
 
-	if (node_state_tick(report->state) > 0)
-		spec.node_prev = node_state_last(report->state, &generator);
 	node_spec_format(&spec, text);
 	return CStringGetTextDatum(text);
 }
@@ -71,7 +68,8 @@ scru64_generators(PG_FUNCTION_ARGS)
 			Int32GetDatum((int32) report->node.node_id),
 			Int32GetDatum((int32) report->node.node_id_size),
 			Int64GetDatum((int64) report->state),
-			resumable_spec(report),
+			/* after everything that it has given out */
+			spec_text(report->node, node_state_tick(report->state) > 0 ? report->last_id : 0),
 			TimestampTzGetDatum(time_of_tick(durable)),
 			Int64GetDatum((int64) report->counts[NODE_OVERFLOWS]),
 			Int64GetDatum((int64) report->counts[NODE_ROLLBACKS]),
@@ -85,16 +83,6 @@ scru64_generators(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
-}
-
-static Datum
-text_of_spec(Scru64Node node)
-{
-	NodeSpec	spec = {.node = node};
-	char		text[NODE_SPEC_BUFLEN];
-
-	node_spec_format(&spec, text);
-	return CStringGetTextDatum(text);
 }
 
 /*
@@ -111,10 +99,10 @@ scru64_node_spec(PG_FUNCTION_ARGS)
 
 	(void) fcinfo;
 	if (session_node.spec.node.node_id_size != 0)
-		PG_RETURN_DATUM(text_of_spec(session_node.spec.node));
+		PG_RETURN_DATUM(spec_text(session_node.spec.node, 0));
 	if (leased_slot_find(&key, &state) == NULL)
 		PG_RETURN_NULL();
-	PG_RETURN_DATUM(text_of_spec(node_of_key(key)));
+	PG_RETURN_DATUM(spec_text(node_of_key(key), 0));
 }
 
 /*
@@ -131,7 +119,7 @@ scru64_lease(PG_FUNCTION_ARGS)
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
 	Datum		values[NUM_LEASE_COLUMNS] = {
 		CStringGetTextDatum(state),
-		held ? text_of_spec(info.node) : (Datum) 0,
+		held ? spec_text(info.node, 0) : (Datum) 0,
 		CStringGetTextDatum(info.holder),
 		TimestampTzGetDatum(info.granted_at),
 		TimestampTzGetDatum(info.expires_at),
