@@ -30,6 +30,7 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/condition_variable.h"
+#include "storage/latch.h"
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
@@ -52,7 +53,6 @@
 
 extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
 
-/* What sessions and the worker tell each other; see lease.c for what guards what. */
 typedef struct Lease
 {
 	slock_t		mutex;
@@ -205,24 +205,19 @@ NodeSlot *
 lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 {
 	uint64		began = monotonic_ms();
+	NodeSlot   *slot;
 
-	for (;;)
+	while ((slot = leased_slot_find(key, state)) == NULL)
 	{
-		NodeSlot   *slot = leased_slot_find(key, state);
-
-		if (slot == NULL)
-		{
-			*has_place = request_worker();
-			*info = lease_info();
-		}
-		if (slot != NULL || !*has_place || !worth_waiting(info, began))
-		{
-			ConditionVariableCancelSleep();
-			return slot;
-		}
+		*has_place = request_worker();
+		*info = lease_info();
+		if (!*has_place || !worth_waiting(info, began))
+			break;
 		lease_wake_worker(true);
 		nap();
 	}
+	ConditionVariableCancelSleep();
+	return slot;
 }
 
 /*
@@ -233,25 +228,21 @@ bool
 lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
 {
 	uint64		began = monotonic_ms();
+	uint64		state;
+	bool		reached;
 
 	/* from here on no change is missed */
 	ConditionVariablePrepareToSleep(&shared_lease()->changed);
 	lease_wake_worker(true);
-	nap();
-	for (;;)
+	do
 	{
-		uint64		state;
-		bool		reached = !node_slot_read(slot, key, &state) ||
-			pg_atomic_read_u64(&slot->limit) >= tick;
-
-		*info = lease_info();
-		if (reached || !info->busy || monotonic_ms() - began >= MAX_WAIT)
-		{
-			ConditionVariableCancelSleep();
-			return reached;
-		}
 		nap();
-	}
+		reached = !node_slot_read(slot, key, &state) ||
+			pg_atomic_read_u64(&slot->limit) >= tick;
+		*info = lease_info();
+	} while (!reached && info->busy && monotonic_ms() - began < MAX_WAIT);
+	ConditionVariableCancelSleep();
+	return reached;
 }
 
 /*
@@ -265,13 +256,15 @@ scru64_lease_set_info(const LeaseInfo *info)
 
 	SpinLockAcquire(&lease->mutex);
 	lease->info = *info;
+	if (info->worker_pid == 0)
+		lease->worker_latch = NULL;
 	SpinLockRelease(&lease->mutex);
 	ConditionVariableBroadcast(&lease->changed);
 }
 
-/* Become the server's only lease worker.  False if there is one. */
+/* Become the server's only lease worker, which sessions call.  False if there is one. */
 bool
-scru64_lease_claim(pid_t worker_pid)
+scru64_lease_claim(void)
 {
 	Lease	   *lease = shared_lease();
 	bool		claimed;
@@ -279,19 +272,12 @@ scru64_lease_claim(pid_t worker_pid)
 	SpinLockAcquire(&lease->mutex);
 	claimed = lease->info.worker_pid == 0;
 	if (claimed)
-		lease->info.worker_pid = worker_pid;
+	{
+		lease->info.worker_pid = MyProcPid;
+		lease->worker_latch = MyLatch;
+	}
 	SpinLockRelease(&lease->mutex);
 	return claimed;
-}
-
-void
-scru64_lease_attach_worker(Latch *latch)
-{
-	Lease	   *lease = shared_lease();
-
-	SpinLockAcquire(&lease->mutex);
-	lease->worker_latch = latch;
-	SpinLockRelease(&lease->mutex);
 }
 
 /* Has a session called since the last time? */

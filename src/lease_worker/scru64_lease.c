@@ -160,7 +160,6 @@ leave(int code, Datum arg)
 	Worker	   *worker = (Worker *) DatumGetPointer(arg);
 
 	(void) code;
-	scru64_lease_attach_worker(NULL);
 	worker->info.worker_pid = 0;
 	worker->info.busy = false;
 	publish(worker);
@@ -294,12 +293,11 @@ scru64_lease_main(Datum arg)
 	keep_address(worker);
 	read_settings(worker);
 	/* two sessions may have asked for a worker at the same time */
-	if (*worker->realm == '\0' || !scru64_lease_claim(MyProcPid))
+	if (*worker->realm == '\0' || !scru64_lease_claim())
 		proc_exit(0);
 	worker->info.worker_pid = MyProcPid;
 	worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
 	before_shmem_exit(leave, PointerGetDatum(worker));
-	scru64_lease_attach_worker(MyLatch);
 	resume_lease(worker);
 	publish(worker);
 
