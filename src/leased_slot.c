@@ -95,6 +95,7 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 {
 	NodeSlot   *slot = &node_slots->leased;
 
+	Assert(pg_atomic_read_u32(&slot->key) == 0);
 	node_slots->was_leased[node_slots->next_leased] = node_key(node);
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, limit);
@@ -115,11 +116,7 @@ scru64_leased_begin(Scru64Node node, uint64 timestamp, uint64 limit)
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_free = !is_set_by_hand(node);
 	if (is_free)
-	{
-		if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
-			forget_state(slot_take(&node_slots->leased));
 		give_lease(node, timestamp, limit);
-	}
 	LWLockRelease(&node_slots->lock);
 	return is_free;
 }
@@ -193,8 +190,7 @@ scru64_leased_end(void)
 	node = node_of_key(node_slots->ended_key);
 	node_slots->ended_state = 0;
 	/* a node by hand that was leased too long ago to be refused starts above it */
-	if (state != 0)
-		forget_state(state);
+	forget_state(state);
 	LWLockRelease(&node_slots->lock);
 	return last_of_state(node, state);
 }
