@@ -46,9 +46,6 @@
 /* Seconds between two requests for a worker. */
 #define REQUEST_INTERVAL	5
 
-#define WAIT_EVENT_NAME		"Scru64Lease"
-#define WORKER_LIBRARY		"scru64"
-#define WORKER_FUNCTION		"scru64_start_lease_worker"
 #define WORKER_RESTART		5	/* seconds */
 
 extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
@@ -103,29 +100,24 @@ lease_info(void)
 	return info;
 }
 
-static void
-fill_worker(BackgroundWorker *worker)
-{
-	memset(worker, 0, sizeof(*worker));
-	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker->bgw_restart_time = WORKER_RESTART;
-	strlcpy(worker->bgw_library_name, WORKER_LIBRARY, sizeof(worker->bgw_library_name));
-	strlcpy(worker->bgw_function_name, WORKER_FUNCTION, sizeof(worker->bgw_function_name));
-	strlcpy(worker->bgw_name, "scru64 lease worker", BGW_MAXLEN);
-	strlcpy(worker->bgw_type, "scru64 lease worker", BGW_MAXLEN);
-}
+static const BackgroundWorker lease_worker = {
+	.bgw_name = "scru64 lease worker",
+	.bgw_type = "scru64 lease worker",
+	.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+	.bgw_start_time = BgWorkerStart_RecoveryFinished,
+	.bgw_restart_time = WORKER_RESTART,
+	.bgw_library_name = "scru64",
+	.bgw_function_name = "scru64_start_lease_worker"
+};
 
 /* While the library is preloaded: have a worker started with the server. */
 void
 register_lease_worker(void)
 {
-	BackgroundWorker worker;
+	BackgroundWorker worker = lease_worker;
 
-	if (*scru64_realm == '\0')
-		return;
-	fill_worker(&worker);
-	RegisterBackgroundWorker(&worker);
+	if (*scru64_realm != '\0')
+		RegisterBackgroundWorker(&worker);
 }
 
 /* The entry of the worker, which is in a library that is linked with libpq. */
@@ -151,13 +143,12 @@ request_worker(void)
 	Lease	   *lease = shared_lease();
 	uint64		last = pg_atomic_read_u64(&lease->requested);
 	uint64		now = monotonic_ms() / 1000 + 1;
-	BackgroundWorker worker;
+	BackgroundWorker worker = lease_worker;
 
 	if (lease_info().worker_pid != 0 ||
 		(last != 0 && now - last < REQUEST_INTERVAL) ||
 		!pg_atomic_compare_exchange_u64(&lease->requested, &last, now))
 		return true;
-	fill_worker(&worker);
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
@@ -183,7 +174,7 @@ nap(void)
 	static uint32 wait_event = 0;
 
 	if (wait_event == 0)
-		wait_event = compat_wait_event(WAIT_EVENT_NAME);
+		wait_event = compat_wait_event("Scru64Lease");
 	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP, wait_event);
 }
 

@@ -60,14 +60,13 @@ extern PGDLLEXPORT void scru64_lease_main(Datum arg);
 static void
 read_holder(Worker *worker)
 {
+	const char *name = *scru64_lease_holder != '\0' ? scru64_lease_holder : cluster_name;
 	char		host[LEASE_TEXT_LEN / 2] = "";
 
 	if (gethostname(host, sizeof(host) - 1) != 0)
 		strlcpy(host, "unknown", sizeof(host));
-	if (*scru64_lease_holder != '\0')
-		strlcpy(worker->info.holder, scru64_lease_holder, LEASE_TEXT_LEN);
-	else if (*cluster_name != '\0')
-		strlcpy(worker->info.holder, cluster_name, LEASE_TEXT_LEN);
+	if (*name != '\0')
+		strlcpy(worker->info.holder, name, LEASE_TEXT_LEN);
 	else
 		snprintf(worker->info.holder, LEASE_TEXT_LEN, "%s:%d", host, PostPortNumber);
 }
