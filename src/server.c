@@ -27,9 +27,6 @@
 #include "node_slots.h"
 #include "settings.h"
 
-#define NUM_COLUMNS			8	/* of scru64_generators() */
-#define NUM_LEASE_COLUMNS 14
-
 PG_FUNCTION_INFO_V1(scru64_generators);
 PG_FUNCTION_INFO_V1(scru64_lease);
 PG_FUNCTION_INFO_V1(scru64_node_spec);
@@ -64,7 +61,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 	for (int i = 0; i < count; i++)
 	{
 		const NodeReport *report = &reports[i];
-		Datum		values[NUM_COLUMNS] = {
+		Datum		values[] = {
 			Int32GetDatum((int32) report->node.node_id),
 			Int32GetDatum((int32) report->node.node_id_size),
 			Int64GetDatum((int64) report->state),
@@ -75,7 +72,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 			Int64GetDatum((int64) report->counts[NODE_ROLLBACKS]),
 			Int64GetDatum((int64) report->counts[NODE_WAITS])
 		};
-		bool		nulls[NUM_COLUMNS] = {
+		bool		nulls[lengthof(values)] = {
 			[2] = !node_state_is_id(report->state),
 			[4] = durable == 0
 		};
@@ -94,15 +91,14 @@ scru64_generators(PG_FUNCTION_ARGS)
 Datum
 scru64_node_spec(PG_FUNCTION_ARGS)
 {
-	NodeKey		key;
-	uint64		state;
+	NodeReport	leased;
 
 	(void) fcinfo;
 	if (session_node.spec.node.node_id_size != 0)
 		PG_RETURN_DATUM(spec_text(session_node.spec.node, 0));
-	if (leased_slot_find(&key, &state) == NULL)
+	if (!scru64_leased_look(&leased))
 		PG_RETURN_NULL();
-	PG_RETURN_DATUM(spec_text(node_of_key(key), 0));
+	PG_RETURN_DATUM(spec_text(leased.node, 0));
 }
 
 /*
@@ -117,7 +113,7 @@ scru64_lease(PG_FUNCTION_ARGS)
 	bool		over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
 	const char *state = held && !over ? (info.failures > 0 ? "held, not renewed" : "held") :
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
-	Datum		values[NUM_LEASE_COLUMNS] = {
+	Datum		values[] = {
 		CStringGetTextDatum(state),
 		held ? spec_text(info.node, 0) : (Datum) 0,
 		CStringGetTextDatum(info.holder),
@@ -133,7 +129,7 @@ scru64_lease(PG_FUNCTION_ARGS)
 		TimestampTzGetDatum(info.size_changed_at),
 		CStringGetTextDatum(info.size_reason)
 	};
-	bool		nulls[NUM_LEASE_COLUMNS] = {
+	bool		nulls[lengthof(values)] = {
 		false, !held, info.holder[0] == '\0', !held, !held,
 		info.renewed_at == 0, info.next_attempt_at == 0, false,
 		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0,
