@@ -85,8 +85,7 @@ is_set_by_hand(Scru64Node node)
 }
 
 /*
- * Give the slot of the lease, which is taken, to a node: IDs after the tick
- * timestamp, up to the tick limit.  Lock held exclusively.
+ * Give the slot of the lease, which is taken, to a node.  Lock held exclusively.
  *
  * Ordering: the limit is written before the state and the key, see slot_give().
  */

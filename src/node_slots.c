@@ -164,9 +164,6 @@ free_slot(void)
 	return least_recent;
 }
 
-/*
- * Find or make the slot of a node, or report what is in the way.
- */
 static NodeSlot *
 find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 			  NodeReport *obstacle)

@@ -106,8 +106,6 @@ connect_to_host(RealmCall *call, const char *conninfo, const char *host, const c
  * Connect.  Whatever comes of it, realm_ask() says it; the caller calls
  * realm_close().
  *
- *	stopping	go on also if the worker is to stop
- *
  * libpq tries one host after the other, but has no limit for each when it must not
  * block.  So a host that is silent would keep the others from being tried: have
  * them one by one, each with its share of the time, and first the last good one.
@@ -211,9 +209,6 @@ check_answer(RealmCall *call)
 /*
  * Ask for one row.  False if there is no good answer: then call->problem says why.
  * Else call->result is the row, until the next question.
- *
- * An answer with a WARNING is none: a commit that has not reached the realm's
- * synchronous standby warns.
  */
 bool
 realm_ask(RealmCall *call, const char *sql, int nparams, const char *const *params)

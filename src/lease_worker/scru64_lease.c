@@ -10,7 +10,7 @@
  * Invariants:
  *
  *	- What is published was answered completely, without an error and without a
- *	  WARNING: a commit that has not reached the realm's standby warns.
+ *	  WARNING: a commit that has not reached the realm's synchronous standby warns.
  *	- The limit of a lease is raised after the realm's commit, and never lowered.
  *	- A lease is released only after its slot was taken from the sessions, with the
  *	  last ID that left.  Once a release was sent, the lease is dead.
