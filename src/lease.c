@@ -30,6 +30,7 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/condition_variable.h"
+#include "storage/latch.h"
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
@@ -45,14 +46,10 @@
 /* Seconds between two requests for a worker. */
 #define REQUEST_INTERVAL	5
 
-#define WAIT_EVENT_NAME		"Scru64Lease"
-#define WORKER_LIBRARY		"scru64"
-#define WORKER_FUNCTION		"scru64_start_lease_worker"
 #define WORKER_RESTART		5	/* seconds */
 
 extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
 
-/* What sessions and the worker tell each other; see lease.c for what guards what. */
 typedef struct Lease
 {
 	slock_t		mutex;
@@ -103,29 +100,24 @@ lease_info(void)
 	return info;
 }
 
-static void
-fill_worker(BackgroundWorker *worker)
-{
-	memset(worker, 0, sizeof(*worker));
-	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker->bgw_restart_time = WORKER_RESTART;
-	strlcpy(worker->bgw_library_name, WORKER_LIBRARY, sizeof(worker->bgw_library_name));
-	strlcpy(worker->bgw_function_name, WORKER_FUNCTION, sizeof(worker->bgw_function_name));
-	strlcpy(worker->bgw_name, "scru64 lease worker", BGW_MAXLEN);
-	strlcpy(worker->bgw_type, "scru64 lease worker", BGW_MAXLEN);
-}
+static const BackgroundWorker lease_worker = {
+	.bgw_name = "scru64 lease worker",
+	.bgw_type = "scru64 lease worker",
+	.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+	.bgw_start_time = BgWorkerStart_RecoveryFinished,
+	.bgw_restart_time = WORKER_RESTART,
+	.bgw_library_name = "scru64",
+	.bgw_function_name = "scru64_start_lease_worker"
+};
 
 /* While the library is preloaded: have a worker started with the server. */
 void
 register_lease_worker(void)
 {
-	BackgroundWorker worker;
+	BackgroundWorker worker = lease_worker;
 
-	if (*scru64_realm == '\0')
-		return;
-	fill_worker(&worker);
-	RegisterBackgroundWorker(&worker);
+	if (*scru64_realm != '\0')
+		RegisterBackgroundWorker(&worker);
 }
 
 /* The entry of the worker, which is in a library that is linked with libpq. */
@@ -151,13 +143,12 @@ request_worker(void)
 	Lease	   *lease = shared_lease();
 	uint64		last = pg_atomic_read_u64(&lease->requested);
 	uint64		now = monotonic_ms() / 1000 + 1;
-	BackgroundWorker worker;
+	BackgroundWorker worker = lease_worker;
 
 	if (lease_info().worker_pid != 0 ||
 		(last != 0 && now - last < REQUEST_INTERVAL) ||
 		!pg_atomic_compare_exchange_u64(&lease->requested, &last, now))
 		return true;
-	fill_worker(&worker);
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
@@ -183,7 +174,7 @@ nap(void)
 	static uint32 wait_event = 0;
 
 	if (wait_event == 0)
-		wait_event = compat_wait_event(WAIT_EVENT_NAME);
+		wait_event = compat_wait_event("Scru64Lease");
 	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP, wait_event);
 }
 
@@ -205,24 +196,19 @@ NodeSlot *
 lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 {
 	uint64		began = monotonic_ms();
+	NodeSlot   *slot;
 
-	for (;;)
+	while ((slot = leased_slot_find(key, state)) == NULL)
 	{
-		NodeSlot   *slot = leased_slot_find(key, state);
-
-		if (slot == NULL)
-		{
-			*has_place = request_worker();
-			*info = lease_info();
-		}
-		if (slot != NULL || !*has_place || !worth_waiting(info, began))
-		{
-			ConditionVariableCancelSleep();
-			return slot;
-		}
+		*has_place = request_worker();
+		*info = lease_info();
+		if (!*has_place || !worth_waiting(info, began))
+			break;
 		lease_wake_worker(true);
 		nap();
 	}
+	ConditionVariableCancelSleep();
+	return slot;
 }
 
 /*
@@ -233,25 +219,21 @@ bool
 lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
 {
 	uint64		began = monotonic_ms();
+	uint64		state;
+	bool		reached;
 
 	/* from here on no change is missed */
 	ConditionVariablePrepareToSleep(&shared_lease()->changed);
 	lease_wake_worker(true);
-	nap();
-	for (;;)
+	do
 	{
-		uint64		state;
-		bool		reached = !node_slot_read(slot, key, &state) ||
-			pg_atomic_read_u64(&slot->limit) >= tick;
-
-		*info = lease_info();
-		if (reached || !info->busy || monotonic_ms() - began >= MAX_WAIT)
-		{
-			ConditionVariableCancelSleep();
-			return reached;
-		}
 		nap();
-	}
+		reached = !node_slot_read(slot, key, &state) ||
+			pg_atomic_read_u64(&slot->limit) >= tick;
+		*info = lease_info();
+	} while (!reached && info->busy && monotonic_ms() - began < MAX_WAIT);
+	ConditionVariableCancelSleep();
+	return reached;
 }
 
 /*
@@ -265,13 +247,15 @@ scru64_lease_set_info(const LeaseInfo *info)
 
 	SpinLockAcquire(&lease->mutex);
 	lease->info = *info;
+	if (info->worker_pid == 0)
+		lease->worker_latch = NULL;
 	SpinLockRelease(&lease->mutex);
 	ConditionVariableBroadcast(&lease->changed);
 }
 
-/* Become the server's only lease worker.  False if there is one. */
+/* Become the server's only lease worker, which sessions call.  False if there is one. */
 bool
-scru64_lease_claim(pid_t worker_pid)
+scru64_lease_claim(void)
 {
 	Lease	   *lease = shared_lease();
 	bool		claimed;
@@ -279,19 +263,12 @@ scru64_lease_claim(pid_t worker_pid)
 	SpinLockAcquire(&lease->mutex);
 	claimed = lease->info.worker_pid == 0;
 	if (claimed)
-		lease->info.worker_pid = worker_pid;
+	{
+		lease->info.worker_pid = MyProcPid;
+		lease->worker_latch = MyLatch;
+	}
 	SpinLockRelease(&lease->mutex);
 	return claimed;
-}
-
-void
-scru64_lease_attach_worker(Latch *latch)
-{
-	Lease	   *lease = shared_lease();
-
-	SpinLockAcquire(&lease->mutex);
-	lease->worker_latch = latch;
-	SpinLockRelease(&lease->mutex);
 }
 
 /* Has a session called since the last time? */

@@ -11,7 +11,6 @@
 #define LEASE_H
 
 #include "datatype/timestamp.h"
-#include "storage/latch.h"
 
 #include "slot.h"
 
@@ -45,8 +44,7 @@ extern void register_lease_worker(void);
 
 /* For the worker */
 extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
-extern PGDLLEXPORT bool scru64_lease_claim(pid_t worker_pid);
-extern PGDLLEXPORT void scru64_lease_attach_worker(Latch *latch);
+extern PGDLLEXPORT bool scru64_lease_claim(void);
 extern PGDLLEXPORT bool scru64_lease_was_called(void);
 extern PGDLLEXPORT void scru64_lease_object_name(char *name);
 

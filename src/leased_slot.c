@@ -85,8 +85,7 @@ is_set_by_hand(Scru64Node node)
 }
 
 /*
- * Give the slot of the lease, which is taken, to a node: IDs after the tick
- * timestamp, up to the tick limit.  Lock held exclusively.
+ * Give the slot of the lease, which is taken, to a node.  Lock held exclusively.
  *
  * Ordering: the limit is written before the state and the key, see slot_give().
  */
@@ -95,6 +94,7 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 {
 	NodeSlot   *slot = &node_slots->leased;
 
+	Assert(pg_atomic_read_u32(&slot->key) == 0);
 	node_slots->was_leased[node_slots->next_leased] = node_key(node);
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, limit);
@@ -115,28 +115,9 @@ scru64_leased_begin(Scru64Node node, uint64 timestamp, uint64 limit)
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_free = !is_set_by_hand(node);
 	if (is_free)
-	{
-		if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
-			forget_state(slot_take(&node_slots->leased));
 		give_lease(node, timestamp, limit);
-	}
 	LWLockRelease(&node_slots->lock);
 	return is_free;
-}
-
-/*
- * The last ID of a node with a lease: the one it has given out, or the last it can
- * have given out before it was started in this tick.
- */
-static uint64
-last_of_state(Scru64Node node, uint64 state)
-{
-	Generator	generator;
-
-	if (state == 0 || state == NODE_STATE_CHANGING)
-		return 0;
-	generator = generator_make(node);
-	return node_state_last(state, &generator);
 }
 
 /*
@@ -208,8 +189,7 @@ scru64_leased_end(void)
 	node = node_of_key(node_slots->ended_key);
 	node_slots->ended_state = 0;
 	/* a node by hand that was leased too long ago to be refused starts above it */
-	if (state != 0)
-		forget_state(state);
+	forget_state(state);
 	LWLockRelease(&node_slots->lock);
 	return last_of_state(node, state);
 }
@@ -219,22 +199,13 @@ scru64_leased_end(void)
  * Else how its node does.
  */
 bool
-scru64_leased_look(LeaseLook *look)
+scru64_leased_look(NodeReport *look)
 {
-	NodeSlot   *slot;
-	NodeKey		key;
+	bool		has_lease;
 
 	ensure_slots();
-	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	key = pg_atomic_read_u32(&slot->key);
-	if (key != 0)
-	{
-		look->node = node_of_key(key);
-		look->last_id = last_of_state(look->node, pg_atomic_read_u64(&slot->state));
-		look->saturated = pg_atomic_read_u64(&slot->counts[NODE_SATURATED]);
-		look->used = pg_atomic_read_u64(&slot->counts[NODE_USED]);
-	}
+	has_lease = slot_report(&node_slots->leased, look);
 	LWLockRelease(&node_slots->lock);
-	return key != 0;
+	return has_lease;
 }

@@ -23,15 +23,6 @@ typedef enum HandOver
 	HAND_OVER_AHEAD				/* its lease begins ahead of the clock */
 } HandOver;
 
-/* What the worker sees of the node that the sessions use. */
-typedef struct LeaseLook
-{
-	Scru64Node	node;
-	uint64		last_id;		/* or the last that it can have given out */
-	uint64		saturated;		/* since the node's beginning, as used */
-	uint64		used;
-} LeaseLook;
-
 /* For node_slots.c, which holds the lock */
 extern bool leased_overlaps(Scru64Node node, NodeReport *obstacle);
 extern void leased_slot_take(void);
@@ -43,6 +34,6 @@ extern PGDLLEXPORT void scru64_leased_extend(Scru64Node node, uint64 limit);
 extern PGDLLEXPORT HandOver scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit,
 													uint64 now, uint64 allowance, uint64 *last_id);
 extern PGDLLEXPORT uint64 scru64_leased_end(void);
-extern PGDLLEXPORT bool scru64_leased_look(LeaseLook *look);
+extern PGDLLEXPORT bool scru64_leased_look(NodeReport *look);
 
 #endif							/* LEASED_SLOT_H */

@@ -94,25 +94,10 @@ next_overlapping(NodeSlot *slot, Scru64Node node)
 	return NULL;
 }
 
-/* Does a node overlap one that is in use? */
-static bool
-overlaps_used(Scru64Node node, uint64 now, uint64 allowance, NodeReport *obstacle)
-{
-	NodeSlot   *slot = node_slots->slots;
-
-	while ((slot = next_overlapping(slot, node)) != NULL)
-	{
-		slot_report(slot, pg_atomic_read_u32(&slot->key), obstacle);
-		if (is_in_use(obstacle->state, now, allowance))
-			return true;
-		slot++;
-	}
-	return false;
-}
-
 /*
- * Forget every node that overlaps this one.  If one has come into use, since
- * nobody prevents that, it is left, reported, and the result is false.
+ * Forget every node that overlaps this one.  If one is in use, it is reported, and the
+ * result is false.  Nothing is forgotten then, unless that one has come into use just
+ * now, since nobody prevents that.
  */
 static bool
 forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
@@ -120,6 +105,13 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 {
 	NodeSlot   *slot = node_slots->slots;
 
+	for (; (slot = next_overlapping(slot, node)) != NULL; slot++)
+	{
+		slot_report(slot, obstacle);
+		if (is_in_use(obstacle->state, now, allowance))
+			return false;
+	}
+	slot = node_slots->slots;
 	while ((slot = next_overlapping(slot, node)) != NULL)
 	{
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
@@ -128,7 +120,7 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 		if (is_in_use(state, now, allowance))
 		{
 			slot_give(slot, key, state);
-			slot_report(slot, key, obstacle);
+			slot_report(slot, obstacle);
 			return false;
 		}
 		forget_state(state);
@@ -153,7 +145,6 @@ static NodeSlot *
 free_slot(void)
 {
 	NodeSlot   *least_recent = find_slot(0);
-	int			hand = node_slots->hand;
 	NodeKey		key;
 
 	if (least_recent != NULL)
@@ -161,25 +152,18 @@ free_slot(void)
 
 	for (int i = 1; i <= NODE_SLOTS; i++)
 	{
-		int			candidate = (node_slots->hand + i) % NODE_SLOTS;
+		NodeSlot   *slot = &node_slots->slots[(node_slots->hand + i) % NODE_SLOTS];
 
 		if (least_recent == NULL ||
-			pg_atomic_read_u64(&node_slots->slots[candidate].clock) <
-			pg_atomic_read_u64(&least_recent->clock))
-		{
-			least_recent = &node_slots->slots[candidate];
-			hand = candidate;
-		}
+			pg_atomic_read_u64(&slot->clock) < pg_atomic_read_u64(&least_recent->clock))
+			least_recent = slot;
 	}
-	node_slots->hand = hand;
+	node_slots->hand = (int) (least_recent - node_slots->slots);
 	key = pg_atomic_read_u32(&least_recent->key);
 	retire_state(key, slot_take(least_recent));
 	return least_recent;
 }
 
-/*
- * Find or make the slot of a node, or report what is in the way.
- */
 static NodeSlot *
 find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 			  NodeReport *obstacle)
@@ -195,8 +179,7 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 	state = recall_state(key);
 	if (state != 0)
 		return slot_start(free_slot(), key, state, now);
-	if (overlaps_used(node, now, allowance, obstacle) ||
-		!forget_overlapping(node, now, allowance, obstacle))
+	if (!forget_overlapping(node, now, allowance, obstacle))
 		return NULL;
 	return slot_start(free_slot(), key, start_word(node_slots->floor), now);
 }
@@ -253,14 +236,11 @@ node_slots_report(NodeReport reports[NODE_SLOTS + 1])
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	for (int i = 0; i < NODE_SLOTS; i++)
 	{
-		NodeKey		key = pg_atomic_read_u32(&node_slots->slots[i].key);
-
-		if (key != 0)
-			slot_report(&node_slots->slots[i], key, &reports[count++]);
+		if (slot_report(&node_slots->slots[i], &reports[count]))
+			count++;
 	}
-	if (pg_atomic_read_u32(&node_slots->leased.key) != 0)
-		slot_report(&node_slots->leased, pg_atomic_read_u32(&node_slots->leased.key),
-					&reports[count++]);
+	if (slot_report(&node_slots->leased, &reports[count]))
+		count++;
 	LWLockRelease(&node_slots->lock);
 	return count;
 }

@@ -27,24 +27,18 @@
 #include "node_slots.h"
 #include "settings.h"
 
-#define NUM_COLUMNS			8	/* of scru64_generators() */
-#define NUM_LEASE_COLUMNS 14
-
 PG_FUNCTION_INFO_V1(scru64_generators);
 PG_FUNCTION_INFO_V1(scru64_lease);
 PG_FUNCTION_INFO_V1(scru64_node_spec);
 PG_FUNCTION_INFO_V1(scru64_set_ceiling);
 
-/* The node spec that continues after everything that a node has given out. */
+/* The spec of a node, or the one that continues after node_prev. */
 static Datum
-resumable_spec(const NodeReport *report)
+spec_text(Scru64Node node, uint64 node_prev)
 {
-	Generator	generator = generator_make(report->node);
-	NodeSpec	spec = {.node = report->node};
+	NodeSpec	spec = {.node = node, .node_prev = node_prev};
 	char		text[NODE_SPEC_BUFLEN];
 
-	if (node_state_tick(report->state) > 0)
-		spec.node_prev = node_state_last(report->state, &generator);
 	node_spec_format(&spec, text);
 	return CStringGetTextDatum(text);
 }
@@ -67,17 +61,18 @@ scru64_generators(PG_FUNCTION_ARGS)
 	for (int i = 0; i < count; i++)
 	{
 		const NodeReport *report = &reports[i];
-		Datum		values[NUM_COLUMNS] = {
+		Datum		values[] = {
 			Int32GetDatum((int32) report->node.node_id),
 			Int32GetDatum((int32) report->node.node_id_size),
 			Int64GetDatum((int64) report->state),
-			resumable_spec(report),
+			/* after everything that it has given out */
+			spec_text(report->node, node_state_tick(report->state) > 0 ? report->last_id : 0),
 			TimestampTzGetDatum(time_of_tick(durable)),
 			Int64GetDatum((int64) report->counts[NODE_OVERFLOWS]),
 			Int64GetDatum((int64) report->counts[NODE_ROLLBACKS]),
 			Int64GetDatum((int64) report->counts[NODE_WAITS])
 		};
-		bool		nulls[NUM_COLUMNS] = {
+		bool		nulls[lengthof(values)] = {
 			[2] = !node_state_is_id(report->state),
 			[4] = durable == 0
 		};
@@ -85,16 +80,6 @@ scru64_generators(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
-}
-
-static Datum
-text_of_spec(Scru64Node node)
-{
-	NodeSpec	spec = {.node = node};
-	char		text[NODE_SPEC_BUFLEN];
-
-	node_spec_format(&spec, text);
-	return CStringGetTextDatum(text);
 }
 
 /*
@@ -106,15 +91,14 @@ text_of_spec(Scru64Node node)
 Datum
 scru64_node_spec(PG_FUNCTION_ARGS)
 {
-	NodeKey		key;
-	uint64		state;
+	NodeReport	leased;
 
 	(void) fcinfo;
 	if (session_node.spec.node.node_id_size != 0)
-		PG_RETURN_DATUM(text_of_spec(session_node.spec.node));
-	if (leased_slot_find(&key, &state) == NULL)
+		PG_RETURN_DATUM(spec_text(session_node.spec.node, 0));
+	if (!scru64_leased_look(&leased))
 		PG_RETURN_NULL();
-	PG_RETURN_DATUM(text_of_spec(node_of_key(key)));
+	PG_RETURN_DATUM(spec_text(leased.node, 0));
 }
 
 /*
@@ -129,9 +113,9 @@ scru64_lease(PG_FUNCTION_ARGS)
 	bool		over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
 	const char *state = held && !over ? (info.failures > 0 ? "held, not renewed" : "held") :
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
-	Datum		values[NUM_LEASE_COLUMNS] = {
+	Datum		values[] = {
 		CStringGetTextDatum(state),
-		held ? text_of_spec(info.node) : (Datum) 0,
+		held ? spec_text(info.node, 0) : (Datum) 0,
 		CStringGetTextDatum(info.holder),
 		TimestampTzGetDatum(info.granted_at),
 		TimestampTzGetDatum(info.expires_at),
@@ -145,7 +129,7 @@ scru64_lease(PG_FUNCTION_ARGS)
 		TimestampTzGetDatum(info.size_changed_at),
 		CStringGetTextDatum(info.size_reason)
 	};
-	bool		nulls[NUM_LEASE_COLUMNS] = {
+	bool		nulls[lengthof(values)] = {
 		false, !held, info.holder[0] == '\0', !held, !held,
 		info.renewed_at == 0, info.next_attempt_at == 0, false,
 		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0,

@@ -112,6 +112,7 @@ typedef struct NodeReport
 {
 	Scru64Node	node;
 	uint64		state;
+	uint64		last_id;		/* see node_state_last() */
 	uint64		counts[NODE_COUNTS];
 } NodeReport;
 

@@ -134,13 +134,29 @@ start_word(uint64 timestamp)
 	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
 }
 
-void
-slot_report(NodeSlot *slot, NodeKey key, NodeReport *report)
+/* The last ID of a node, as node_state_last(). */
+uint64
+last_of_state(Scru64Node node, uint64 state)
 {
+	Generator	generator = generator_make(node);
+
+	return node_state_last(state, &generator);
+}
+
+/* What there is to know of the node that has a slot.  False if none has. */
+bool
+slot_report(NodeSlot *slot, NodeReport *report)
+{
+	NodeKey		key = pg_atomic_read_u32(&slot->key);
+
+	if (key == 0)
+		return false;
 	report->node = node_of_key(key);
 	report->state = pg_atomic_read_u64(&slot->state);
+	report->last_id = last_of_state(report->node, report->state);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		report->counts[i] = pg_atomic_read_u64(&slot->counts[i]);
+	return true;
 }
 
 /*

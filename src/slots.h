@@ -62,11 +62,12 @@ extern void ensure_slots(void);
 extern bool slot_log_is_due(NodeSlot *slot, NodeLogKind kind);
 
 /* For all below the lock has to be held. */
-extern void slot_report(NodeSlot *slot, NodeKey key, NodeReport *report);
+extern bool slot_report(NodeSlot *slot, NodeReport *report);
 extern uint64 slot_take(NodeSlot *slot);
 extern void slot_give(NodeSlot *slot, NodeKey key, uint64 state);
 extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now);
 extern uint64 start_word(uint64 timestamp);
+extern uint64 last_of_state(Scru64Node node, uint64 state);
 extern void forget_state(uint64 state);
 
 #endif							/* SLOTS_H */

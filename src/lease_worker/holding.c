@@ -38,7 +38,7 @@ Plan *
 look_around(Worker *worker)
 {
 	Plan	   *plan = &worker->plan;
-	LeaseLook	look = {0};
+	NodeReport	look = {0};
 	TimestampTz realm_clock;
 
 	plan->now_ms = monotonic_ms();
@@ -53,7 +53,7 @@ look_around(Worker *worker)
 										UNIX_EPOCH_TIMESTAMP));
 	plan->furthest_tick = Max(worker->held.start_tick, scru64_get_timestamp(look.last_id));
 	if (plan->has_lease && plan->has_slot)
-		node_size_look(&plan->size, plan->now_ms, look.saturated, look.used);
+		node_size_look(&plan->size, plan->now_ms, look.counts[NODE_SATURATED], look.counts[NODE_USED]);
 	return plan;
 }
 
@@ -128,7 +128,7 @@ static void
 keep_held(Worker *worker)
 {
 	HeldLease	none = {0};
-	LeaseLook	look;
+	NodeReport	look;
 
 	keep_lease(&worker->held);
 	if (!scru64_leased_look(&look))
@@ -139,13 +139,13 @@ keep_held(Worker *worker)
 static void
 begin_lease(Worker *worker, const HeldLease *lease)
 {
-	LeaseLook	look = {0};
+	NodeReport	look = {0};
 
 	worker->held = *lease;
 	keep_held(worker);
 	(void) scru64_leased_look(&look);
 	node_size_begin(&worker->plan.size, (int) lease->node.node_id_size, monotonic_ms(),
-					look.saturated, look.used);
+					look.counts[NODE_SATURATED], look.counts[NODE_USED]);
 	publish(worker);
 }
 
@@ -157,7 +157,7 @@ begin_lease(Worker *worker, const HeldLease *lease)
 static bool
 can_resume(HeldLease *held, uint64 ceiling)
 {
-	LeaseLook	look;
+	NodeReport	look;
 
 	if (!recall_lease(held) || held->lease_id[0] == '\0' ||
 		held->address != address_hash(scru64_realm))
@@ -257,7 +257,7 @@ bool
 renew_lease(Worker *worker, RealmCall *call)
 {
 	HeldLease  *held = &worker->held;
-	LeaseLook	look = {0};
+	NodeReport	look = {0};
 	int64		age_ms = monotonic_ms() - worker->got_lease_at_ms;
 
 	(void) scru64_leased_look(&look);

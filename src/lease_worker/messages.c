@@ -87,27 +87,24 @@ log_release(const HeldLease *lease, bool done, const char *problem)
 {
 	char		text[LEASE_TEXT_LEN];
 
-	keep_message(text, done ? "" : problem);
-	if (done)
-		ereport(LOG,
-				(errmsg("the lease of node %u/%u was given back",
-						lease->node.node_id, lease->node.node_id_size)));
-	else
-		ereport(LOG,
-				(errmsg("the lease of node %u/%u was not given back: %s",
-						lease->node.node_id, lease->node.node_id_size, text),
-				 errdetail("It ends by itself at %s, by the realm's clock.",
-						   timestamptz_to_str(lease->expires_at))));
+	keep_message(text, problem);
+	ereport(LOG,
+			(done ?
+			 errmsg("the lease of node %u/%u was given back",
+					lease->node.node_id, lease->node.node_id_size) :
+			 errmsg("the lease of node %u/%u was not given back: %s",
+					lease->node.node_id, lease->node.node_id_size, text),
+			 done ? 0 :
+			 errdetail("It ends by itself at %s, by the realm's clock.",
+					   timestamptz_to_str(lease->expires_at))));
 }
 
 void
 log_size_problem(Worker *worker, const char *problem)
 {
-	char		text[LEASE_TEXT_LEN];
-
-	snprintf(text, sizeof(text), "no node of size %d instead of %d: %s",
-			 worker->size_request.node_id_size, worker->plan.size.current, problem);
-	keep_message(worker->info.size_reason, text);
+	keep_message(worker->info.size_reason,
+				 psprintf("no node of size %d instead of %d: %s",
+						  worker->size_request.node_id_size, worker->plan.size.current, problem));
 	worker->size_failed = true;
 	publish(worker);
 	ereport(LOG,
@@ -124,11 +121,12 @@ log_size(Worker *worker, const HeldLease *old)
 
 	worker->size_failed = false;
 	worker->info.size_changed_at = GetCurrentTimestamp();
-	snprintf(worker->info.size_reason, LEASE_TEXT_LEN, "%s",
-			 (int) old->node.node_id_size > worker->plan.size.quiet ||
-			 (int) old->node.node_id_size < worker->plan.size.least ? "the settings were changed" :
-			 larger ? "sessions had to wait for the clock" :
-			 "little of the node was used");
+	strlcpy(worker->info.size_reason,
+			(int) old->node.node_id_size > worker->plan.size.quiet ||
+			(int) old->node.node_id_size < worker->plan.size.least ? "the settings were changed" :
+			larger ? "sessions had to wait for the clock" :
+			"little of the node was used",
+			LEASE_TEXT_LEN);
 	publish(worker);
 	ereport(LOG,
 			(errmsg("the node of this server is %u/%u now, and was %u/%u: %s",

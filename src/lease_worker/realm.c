@@ -16,6 +16,7 @@
 #include "../pg_compat.h"
 
 #include "miscadmin.h"
+#include "nodes/pg_list.h"
 #include "pgstat.h"
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
@@ -58,50 +59,36 @@ wait_for_realm(const RealmCall *call, int events)
 	return !realm_is_disturbed(call);
 }
 
-/* Items of a list with commas; an empty one has none. */
-static int
-count_items(const char *list)
+/* What a connection string says of a keyword, split at commas. */
+static List *
+items_of(const PQconninfoOption *option, const char *keyword)
 {
-	int			count = list != NULL && *list != '\0' ? 1 : 0;
+	List	   *items = NIL;
+	char	   *rest;
 
-	for (; count > 0 && (list = strchr(list, ',')) != NULL; list++)
-		count++;
-	return count;
+	while (strcmp(option->keyword, keyword) != 0)
+		option++;
+	rest = option->val != NULL && *option->val != '\0' ? pstrdup(option->val) : NULL;
+	while (rest != NULL)
+		items = lappend(items, strsep(&rest, ","));
+	return items;
 }
 
-/* The i-th item of a list, palloc'd; the only one for any i; or NULL. */
-static char *
-item(const char *list, int i)
-{
-	int			count = count_items(list);
-
-	if (count == 0 || (count > 1 && i >= count))
-		return NULL;
-	for (; count > 1 && i > 0; i--)
-		list = strchr(list, ',') + 1;
-	return pnstrdup(list, strcspn(list, ","));
-}
-
-/* What a connection string says of a keyword, or what the environment does. */
+/* The i-th item; the only one for any i; or NULL. */
 static const char *
-option(const PQconninfoOption *options, const char *keyword)
+item(const List *items, int i)
 {
-	for (; options != NULL && options->keyword != NULL; options++)
-	{
-		if (strcmp(options->keyword, keyword) == 0)
-			return options->val;
-	}
-	return NULL;
+	if (list_length(items) == 1)
+		return linitial(items);
+	return i < list_length(items) ? list_nth(items, i) : NULL;
 }
 
 static void
-connect_to_host(RealmCall *call, const char *conninfo, const PQconninfoOption *options, int i)
+connect_to_host(RealmCall *call, const char *conninfo, const char *host, const char *hostaddr,
+				const char *port)
 {
 	const char *keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name", NULL};
-	const char *values[] = {
-		conninfo, item(option(options, "host"), i), item(option(options, "hostaddr"), i),
-		item(option(options, "port"), i), "scru64_lease", NULL
-	};
+	const char *values[] = {conninfo, host, hostaddr, port, "scru64_lease", NULL};
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
 	call->conn = PQconnectStartParams(keywords, values, true);
@@ -119,8 +106,6 @@ connect_to_host(RealmCall *call, const char *conninfo, const PQconninfoOption *o
  * Connect.  Whatever comes of it, realm_ask() says it; the caller calls
  * realm_close().
  *
- *	stopping	go on also if the worker is to stop
- *
  * libpq tries one host after the other, but has no limit for each when it must not
  * block.  So a host that is silent would keep the others from being tried: have
  * them one by one, each with its share of the time, and first the last good one.
@@ -131,22 +116,30 @@ realm_open(RealmCall *call, const char *conninfo, int64 timeout_ms, bool stoppin
 	static int	good = 0;
 	int64		deadline_ms = monotonic_ms() + timeout_ms;
 	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-	int			hosts = Max(1, Max(count_items(option(options, "host")),
-								   count_items(option(options, "hostaddr"))));
+	List	   *hosts;
+	List	   *hostaddrs;
+	List	   *ports;
+	int			count;
 
 	memset(call, 0, sizeof(*call));
 	call->stopping = stopping;
 	/* libpq's own message would quote it, and a password may be in it */
 	if (options == NULL)
 		return;
-	for (int i = 0; i < hosts; i++)
+	hosts = items_of(options, "host");
+	hostaddrs = items_of(options, "hostaddr");
+	ports = items_of(options, "port");
+	PQconninfoFree(options);
+	count = Max(1, Max(list_length(hosts), list_length(hostaddrs)));
+	for (int i = 0; i < count; i++)
 	{
-		int			host = (good + i) % hosts;
+		int			host = (good + i) % count;
 		int64		now_ms = monotonic_ms();
 
 		PQfinish(call->conn);
-		call->deadline_ms = now_ms + (deadline_ms - now_ms) / (hosts - i);
-		connect_to_host(call, conninfo, options, host);
+		call->deadline_ms = now_ms + (deadline_ms - now_ms) / (count - i);
+		connect_to_host(call, conninfo, item(hosts, host), item(hostaddrs, host),
+						item(ports, host));
 		if (PQstatus(call->conn) == CONNECTION_OK)
 			good = host;
 		if (PQstatus(call->conn) == CONNECTION_OK || realm_is_disturbed(call))
@@ -154,7 +147,6 @@ realm_open(RealmCall *call, const char *conninfo, int64 timeout_ms, bool stoppin
 	}
 	call->deadline_ms = deadline_ms;
 	PQsetNoticeReceiver(call->conn, receive_notice, call);
-	PQconninfoFree(options);
 }
 
 void
@@ -217,9 +209,6 @@ check_answer(RealmCall *call)
 /*
  * Ask for one row.  False if there is no good answer: then call->problem says why.
  * Else call->result is the row, until the next question.
- *
- * An answer with a WARNING is none: a commit that has not reached the realm's
- * synchronous standby warns.
  */
 bool
 realm_ask(RealmCall *call, const char *sql, int nparams, const char *const *params)

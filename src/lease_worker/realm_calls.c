@@ -134,10 +134,7 @@ call_renew(RealmCall *call, int64 ttl_s, int64 longest_ttl_s, uint64 last_id,
 	return true;
 }
 
-/*
- * Give a lease back, with its last ID.  Once this was called nothing may be given
- * out of it, whatever comes back.
- */
+/* Give a lease back, with its last ID. */
 bool
 call_release(RealmCall *call, const HeldLease *lease, uint64 last_id)
 {

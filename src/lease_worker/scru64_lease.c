@@ -10,7 +10,7 @@
  * Invariants:
  *
  *	- What is published was answered completely, without an error and without a
- *	  WARNING: a commit that has not reached the realm's standby warns.
+ *	  WARNING: a commit that has not reached the realm's synchronous standby warns.
  *	- The limit of a lease is raised after the realm's commit, and never lowered.
  *	- A lease is released only after its slot was taken from the sessions, with the
  *	  last ID that left.  Once a release was sent, the lease is dead.
@@ -60,14 +60,13 @@ extern PGDLLEXPORT void scru64_lease_main(Datum arg);
 static void
 read_holder(Worker *worker)
 {
+	const char *name = *scru64_lease_holder != '\0' ? scru64_lease_holder : cluster_name;
 	char		host[LEASE_TEXT_LEN / 2] = "";
 
 	if (gethostname(host, sizeof(host) - 1) != 0)
 		strlcpy(host, "unknown", sizeof(host));
-	if (*scru64_lease_holder != '\0')
-		strlcpy(worker->info.holder, scru64_lease_holder, LEASE_TEXT_LEN);
-	else if (*cluster_name != '\0')
-		strlcpy(worker->info.holder, cluster_name, LEASE_TEXT_LEN);
+	if (*name != '\0')
+		strlcpy(worker->info.holder, name, LEASE_TEXT_LEN);
 	else
 		snprintf(worker->info.holder, LEASE_TEXT_LEN, "%s:%d", host, PostPortNumber);
 }
@@ -160,7 +159,6 @@ leave(int code, Datum arg)
 	Worker	   *worker = (Worker *) DatumGetPointer(arg);
 
 	(void) code;
-	scru64_lease_attach_worker(NULL);
 	worker->info.worker_pid = 0;
 	worker->info.busy = false;
 	publish(worker);
@@ -294,12 +292,11 @@ scru64_lease_main(Datum arg)
 	keep_address(worker);
 	read_settings(worker);
 	/* two sessions may have asked for a worker at the same time */
-	if (*worker->realm == '\0' || !scru64_lease_claim(MyProcPid))
+	if (*worker->realm == '\0' || !scru64_lease_claim())
 		proc_exit(0);
 	worker->info.worker_pid = MyProcPid;
 	worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
 	before_shmem_exit(leave, PointerGetDatum(worker));
-	scru64_lease_attach_worker(MyLatch);
 	resume_lease(worker);
 	publish(worker);
 
