@@ -21,7 +21,10 @@ continued_timestamp(const Generator *generator, uint64_t last)
 bool
 generator_hopeless(uint64_t timestamp, uint64_t now, uint64_t allowance)
 {
-	/* a node that is merely saturated asks for one tick more than the allowance */
+	/*
+	 * What is worth a wait: a node that is merely saturated asks for one tick more
+	 * than the allowance, whatever the allowance is.
+	 */
 	uint64_t	longest_lead = allowance > 0 ? 2 * allowance : 1;
 
 	return timestamp > now && timestamp - now > longest_lead;
@@ -56,6 +59,6 @@ generator_next(const Generator *generator, uint64_t last, uint64_t now,
 		return GENERATOR_NEXT;
 	}
 	*next = scru64_compose(timestamp, generator->node_base |
-						   (random & generator->max_counter >> guard_bits));
+						   (random & (generator->max_counter >> guard_bits)));
 	return fresh ? GENERATOR_NEXT : GENERATOR_NEXT_BY_OVERFLOW;
 }

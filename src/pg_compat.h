@@ -51,16 +51,6 @@ typedef PGAlignedBlock PGIOAlignedBlock;
 #define INVALID_PROC_NUMBER		InvalidBackendId
 #endif
 
-/*
- * Memory for what a check hook hands to its assign hook; NULL if there is none
- * left.
- */
-#if PG_VERSION_NUM >= 160000
-#define compat_guc_malloc(size) guc_malloc(LOG, size)
-#else
-#define compat_guc_malloc(size) malloc(size)
-#endif
-
 /* A setting, or the placeholder of one that no library has defined; or NULL. */
 #include "utils/guc_tables.h"
 #if PG_VERSION_NUM >= 160000

@@ -74,40 +74,17 @@ static const char *const node_spec_details[] = {
 };
 
 static bool
-check_node_spec(char **newval, void **extra,
+check_node_spec(char **newval, void **extra pg_attribute_unused(),
 				GucSource source pg_attribute_unused())
 {
-	NodeSpec	spec = {0};
-	NodeSpecStatus status = NODE_SPEC_OK;
-
-	if (**newval != '\0')
-		status = node_spec_parse(*newval, &spec);
-	if (status != NODE_SPEC_OK)
-	{
-		GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
-		GUC_check_errdetail("%s", node_spec_details[status]);
-		GUC_check_errhint(NODE_SPEC_EXAMPLES);
-		return false;
-	}
-	*extra = compat_guc_malloc(sizeof(spec));
-	if (*extra == NULL)
-		return false;
-	memcpy(*extra, &spec, sizeof(spec));
-	return true;
-}
-
-static bool
-check_lease_within(char **newval, void **extra pg_attribute_unused(),
-				   GucSource source pg_attribute_unused())
-{
 	NodeSpec	spec;
-	NodeSpecStatus status = NODE_SPEC_OK;
+	NodeSpecStatus status = node_spec_parse(*newval, &spec);
 
-	if (**newval != '\0')
-		status = node_spec_parse(*newval, &spec);
-	if (status != NODE_SPEC_OK)
-		GUC_check_errdetail("%s", node_spec_details[status]);
-	return status == NODE_SPEC_OK;
+	if (**newval == '\0' || status == NODE_SPEC_OK)
+		return true;
+	GUC_check_errdetail("%s", node_spec_details[status]);
+	GUC_check_errhint(NODE_SPEC_EXAMPLES);
+	return false;
 }
 
 static bool
@@ -123,13 +100,13 @@ check_realm_id(char **newval, void **extra pg_attribute_unused(),
 }
 
 static void
-assign_node_spec(const char *newval pg_attribute_unused(), void *extra)
+assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 {
-	session_node.spec = *(NodeSpec *) extra;
+	session_node.spec = (NodeSpec) {0};
 	session_node.slot = NULL;
 	drop_block();
-	if (session_node.spec.node.node_id_size == 0)
-		return;
+	if (node_spec_parse(newval, &session_node.spec) != NODE_SPEC_OK)
+		return;					/* it is empty */
 	session_node.key = node_key(session_node.spec.node);
 	session_node.generator = generator_make(session_node.spec.node);
 }
@@ -267,7 +244,7 @@ static const ServerText server_texts[] = {
 	"Connection string of the realm that this server leases its node from."},
 	{GUC_PREFIX ".realm_id", &scru64_realm_id, check_realm_id, 0,
 	"Identity of that realm; empty: whichever is met first."},
-	{GUC_PREFIX ".lease_within", &scru64_lease_within, check_lease_within, 0,
+	{GUC_PREFIX ".lease_within", &scru64_lease_within, check_node_spec, 0,
 	"Node spec of the block of nodes to lease from; empty: all."},
 	{GUC_PREFIX ".lease_holder", &scru64_lease_holder, NULL, 0,
 	"What the realm calls this server; empty: cluster_name, or host and port."},
