@@ -38,15 +38,6 @@ session_node_text(void)
 }
 
 static char *
-id_text(uint64 id)
-{
-	char	   *text = palloc0(BASE36_DIGITS + 1);
-
-	base36_encode(id, text);
-	return text;
-}
-
-static char *
 tick_text(uint64 tick)
 {
 	return time_text(time_of_tick(tick));
@@ -56,17 +47,19 @@ tick_text(uint64 tick)
 static char *
 state_text(Scru64Node node, uint64 state)
 {
+	char		id[BASE36_DIGITS + 1] = "";
 	char	   *time;
 
 	if (state == NODE_STATE_CHANGING)
 		return psprintf("Node %s was leased to this server since it was started.",
 						node_text(node));
 	time = tick_text(node_state_tick(state));
-	if (node_state_is_id(state))
-		return psprintf("The last ID of node %s, %s, is of %s.",
-						node_text(node), id_text(state), time);
-	return psprintf("Node %s has given out no ID yet, and starts after %s.",
-					node_text(node), time);
+	if (!node_state_is_id(state))
+		return psprintf("Node %s has given out no ID yet, and starts after %s.",
+						node_text(node), time);
+	base36_encode(state, id);
+	return psprintf("The last ID of node %s, %s, is of %s.",
+					node_text(node), id, time);
 }
 
 /*

@@ -3,7 +3,7 @@
  * generator.c
  *		The transition from one ID of a node to the next.
  *
- * Knows nothing of PostgreSQL.  The rules and the invariants are in generator.h.
+ * The rules and the invariants are in generator.h.
  *
  *-------------------------------------------------------------------------
  */

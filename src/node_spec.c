@@ -3,8 +3,6 @@
  * node_spec.c
  *		Node specs: parse, format, overlap.
  *
- * Knows nothing of PostgreSQL, allocates nothing, keeps no state.
- *
  * The parser takes nothing that the specification's reference libraries would
  * refuse: no sign, no blank, no second slash, nothing after the size.
  *
@@ -98,10 +96,8 @@ node_spec_format(const NodeSpec *spec, char *buf)
 bool
 nodes_overlap(Scru64Node a, Scru64Node b)
 {
-	uint32_t	shorter = a.node_id_size < b.node_id_size ?
-		a.node_id_size : b.node_id_size;
+	uint32_t	counter_of_either = scru64_max_counter(a) | scru64_max_counter(b);
 
 	return !nodes_equal(a, b) &&
-		a.node_id >> (a.node_id_size - shorter) ==
-		b.node_id >> (b.node_id_size - shorter);
+		((scru64_node_base(a) ^ scru64_node_base(b)) & ~counter_of_either) == 0;
 }
