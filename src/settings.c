@@ -202,52 +202,42 @@ assign_cache(int newval pg_attribute_unused(), void *extra pg_attribute_unused()
  * Settings of the server, the same for all its sessions
  */
 
-typedef struct ServerNumber
+typedef struct ServerSetting
 {
 	const char *name;
-	int		   *variable;
-	int			default_value;
+	const char *description;
+	int			flags;
+	int		   *number;			/* either this, */
+	int			default_number;
 	int			min;
 	int			max;
-	int			unit;
-	const char *description;
-	const char *details;
-} ServerNumber;
-
-typedef struct ServerText
-{
-	const char *name;
-	char	  **variable;
+	char	  **text;			/* or this, which is empty by default */
 	GucStringCheckHook check;
-	int			flags;
-	const char *description;
-} ServerText;
+	const char *details;
+} ServerSetting;
 
-static const ServerNumber server_numbers[] = {
-	{ALLOWANCE_SETTING, &scru64_rollback_allowance,
-		DEFAULT_ROLLBACK_ALLOWANCE, 0, MAX_ROLLBACK_ALLOWANCE, GUC_UNIT_MS,
-		"How far the last ID may be ahead of the clock.",
-	"IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails."},
-	{GUC_PREFIX ".lease_node_id_size", &scru64_lease_node_id_size,
-		DEFAULT_LEASE_NODE_ID_SIZE, SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE, 0,
-	"Bits of the node_id to lease.", NULL},
-	{GUC_PREFIX ".lease_node_id_size_min", &scru64_lease_node_id_size_min,
-		DEFAULT_LEASE_NODE_ID_SIZE_MIN, SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE, 0,
-	"Bits of the node_id down to which a busy server goes.", NULL},
-	{GUC_PREFIX ".lease_ttl", &scru64_lease_ttl,
-		DEFAULT_LEASE_TTL, MIN_LEASE_TTL, INT_MAX, GUC_UNIT_S,
-	"For how long a lease is renewed.", NULL},
-};
-
-static const ServerText server_texts[] = {
-	{REALM_SETTING, &scru64_realm, NULL, GUC_SUPERUSER_ONLY,
-	"Connection string of the realm that this server leases its node from."},
-	{GUC_PREFIX ".realm_id", &scru64_realm_id, check_realm_id, 0,
-	"Identity of that realm; empty: whichever is met first."},
-	{GUC_PREFIX ".lease_within", &scru64_lease_within, check_node_spec, 0,
-	"Node spec of the block of nodes to lease from; empty: all."},
-	{GUC_PREFIX ".lease_holder", &scru64_lease_holder, NULL, 0,
-	"What the realm calls this server; empty: cluster_name, or host and port."},
+static const ServerSetting server_settings[] = {
+	{ALLOWANCE_SETTING, "How far the last ID may be ahead of the clock.", GUC_UNIT_MS,
+		.number = &scru64_rollback_allowance, .default_number = DEFAULT_ROLLBACK_ALLOWANCE,
+		.min = 0, .max = MAX_ROLLBACK_ALLOWANCE,
+	.details = "IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails."},
+	{GUC_PREFIX ".lease_node_id_size", "Bits of the node_id to lease.", 0,
+		.number = &scru64_lease_node_id_size, .default_number = DEFAULT_LEASE_NODE_ID_SIZE,
+	.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE},
+	{GUC_PREFIX ".lease_node_id_size_min", "Bits of the node_id down to which a busy server goes.", 0,
+		.number = &scru64_lease_node_id_size_min, .default_number = DEFAULT_LEASE_NODE_ID_SIZE_MIN,
+	.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE},
+	{GUC_PREFIX ".lease_ttl", "For how long a lease is renewed.", GUC_UNIT_S,
+		.number = &scru64_lease_ttl, .default_number = DEFAULT_LEASE_TTL,
+	.min = MIN_LEASE_TTL, .max = INT_MAX},
+	{REALM_SETTING, "Connection string of the realm that this server leases its node from.", GUC_SUPERUSER_ONLY,
+	.text = &scru64_realm},
+	{GUC_PREFIX ".realm_id", "Identity of that realm; empty: whichever is met first.", 0,
+	.text = &scru64_realm_id, .check = check_realm_id},
+	{GUC_PREFIX ".lease_within", "Node spec of the block of nodes to lease from; empty: all.", 0,
+	.text = &scru64_lease_within, .check = check_node_spec},
+	{GUC_PREFIX ".lease_holder", "What the realm calls this server; empty: cluster_name, or host and port.", 0,
+	.text = &scru64_lease_holder},
 };
 
 /*
@@ -279,27 +269,21 @@ refuse_session_value(const char *name)
 static void
 define_server_settings(void)
 {
-	for (size_t i = 0; i < lengthof(server_numbers); i++)
-		refuse_session_value(server_numbers[i].name);
-	for (size_t i = 0; i < lengthof(server_texts); i++)
-		refuse_session_value(server_texts[i].name);
+	for (size_t i = 0; i < lengthof(server_settings); i++)
+		refuse_session_value(server_settings[i].name);
 
-	for (size_t i = 0; i < lengthof(server_numbers); i++)
+	for (size_t i = 0; i < lengthof(server_settings); i++)
 	{
-		const ServerNumber *s = &server_numbers[i];
+		const ServerSetting *s = &server_settings[i];
+		int			flags = s->flags | GUC_ALLOW_IN_PARALLEL;
 
-		DefineCustomIntVariable(s->name, s->description, s->details, s->variable,
-								s->default_value, s->min, s->max, PGC_SIGHUP,
-								s->unit | GUC_ALLOW_IN_PARALLEL,
-								NULL, NULL, NULL);
-	}
-	for (size_t i = 0; i < lengthof(server_texts); i++)
-	{
-		const ServerText *s = &server_texts[i];
-
-		DefineCustomStringVariable(s->name, s->description, NULL, s->variable, "",
-								   PGC_SIGHUP, s->flags | GUC_ALLOW_IN_PARALLEL,
-								   s->check, NULL, NULL);
+		if (s->number != NULL)
+			DefineCustomIntVariable(s->name, s->description, s->details, s->number,
+									s->default_number, s->min, s->max, PGC_SIGHUP,
+									flags, NULL, NULL, NULL);
+		else
+			DefineCustomStringVariable(s->name, s->description, s->details, s->text, "",
+									   PGC_SIGHUP, flags, s->check, NULL, NULL);
 	}
 }
 
