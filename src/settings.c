@@ -205,7 +205,6 @@ assign_cache(int newval pg_attribute_unused(), void *extra pg_attribute_unused()
 typedef struct ServerSetting
 {
 	const char *name;
-	const char *description;
 	int			flags;
 	int		   *number;			/* either this, */
 	int			default_number;
@@ -213,31 +212,34 @@ typedef struct ServerSetting
 	int			max;
 	char	  **text;			/* or this, which is empty by default */
 	GucStringCheckHook check;
+	const char *description;
 	const char *details;
 } ServerSetting;
 
 static const ServerSetting server_settings[] = {
-	{ALLOWANCE_SETTING, "How far the last ID may be ahead of the clock.", GUC_UNIT_MS,
-		.number = &scru64_rollback_allowance, .default_number = DEFAULT_ROLLBACK_ALLOWANCE,
-		.min = 0, .max = MAX_ROLLBACK_ALLOWANCE,
+	{ALLOWANCE_SETTING, GUC_UNIT_MS, .number = &scru64_rollback_allowance,
+		.default_number = DEFAULT_ROLLBACK_ALLOWANCE, .min = 0, .max = MAX_ROLLBACK_ALLOWANCE,
+		.description = "How far the last ID may be ahead of the clock.",
 	.details = "IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails."},
-	{GUC_PREFIX ".lease_node_id_size", "Bits of the node_id to lease.", 0,
-		.number = &scru64_lease_node_id_size, .default_number = DEFAULT_LEASE_NODE_ID_SIZE,
-	.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE},
-	{GUC_PREFIX ".lease_node_id_size_min", "Bits of the node_id down to which a busy server goes.", 0,
-		.number = &scru64_lease_node_id_size_min, .default_number = DEFAULT_LEASE_NODE_ID_SIZE_MIN,
-	.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE},
-	{GUC_PREFIX ".lease_ttl", "For how long a lease is renewed.", GUC_UNIT_S,
-		.number = &scru64_lease_ttl, .default_number = DEFAULT_LEASE_TTL,
-	.min = MIN_LEASE_TTL, .max = INT_MAX},
-	{REALM_SETTING, "Connection string of the realm that this server leases its node from.", GUC_SUPERUSER_ONLY,
-	.text = &scru64_realm},
-	{GUC_PREFIX ".realm_id", "Identity of that realm; empty: whichever is met first.", 0,
-	.text = &scru64_realm_id, .check = check_realm_id},
-	{GUC_PREFIX ".lease_within", "Node spec of the block of nodes to lease from; empty: all.", 0,
-	.text = &scru64_lease_within, .check = check_node_spec},
-	{GUC_PREFIX ".lease_holder", "What the realm calls this server; empty: cluster_name, or host and port.", 0,
-	.text = &scru64_lease_holder},
+	{GUC_PREFIX ".lease_node_id_size", 0, .number = &scru64_lease_node_id_size,
+		.default_number = DEFAULT_LEASE_NODE_ID_SIZE,
+		.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE,
+	.description = "Bits of the node_id to lease."},
+	{GUC_PREFIX ".lease_node_id_size_min", 0, .number = &scru64_lease_node_id_size_min,
+		.default_number = DEFAULT_LEASE_NODE_ID_SIZE_MIN,
+		.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE,
+	.description = "Bits of the node_id down to which a busy server goes."},
+	{GUC_PREFIX ".lease_ttl", GUC_UNIT_S, .number = &scru64_lease_ttl,
+		.default_number = DEFAULT_LEASE_TTL, .min = MIN_LEASE_TTL, .max = INT_MAX,
+	.description = "For how long a lease is renewed."},
+	{REALM_SETTING, GUC_SUPERUSER_ONLY, .text = &scru64_realm,
+	.description = "Connection string of the realm that this server leases its node from."},
+	{GUC_PREFIX ".realm_id", 0, .text = &scru64_realm_id, .check = check_realm_id,
+	.description = "Identity of that realm; empty: whichever is met first."},
+	{GUC_PREFIX ".lease_within", 0, .text = &scru64_lease_within, .check = check_node_spec,
+	.description = "Node spec of the block of nodes to lease from; empty: all."},
+	{GUC_PREFIX ".lease_holder", 0, .text = &scru64_lease_holder,
+	.description = "What the realm calls this server; empty: cluster_name, or host and port."},
 };
 
 /*
