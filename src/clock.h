@@ -31,27 +31,24 @@
 #define MSECS_PER_SEC		1000
 #define NSECS_PER_MSEC		1000000
 
-static inline int64
-read_clock_ms(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (int64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
-}
-
 /* Unix time in milliseconds; negative before 1970. */
 static inline int64
 clock_ms(void)
 {
-	return read_clock_ms(GENERATOR_CLOCK);
+	struct timespec now;
+
+	clock_gettime(GENERATOR_CLOCK, &now);
+	return (int64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
 }
 
 /* Milliseconds since some time in the past, by the monotonic clock. */
 static inline int64
 monotonic_ms(void)
 {
-	return read_clock_ms(CLOCK_MONOTONIC);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * MSECS_PER_SEC + now.tv_nsec / NSECS_PER_MSEC;
 }
 
 pg_noreturn extern void clock_out_of_range(void);

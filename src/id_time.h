@@ -40,7 +40,4 @@ tick_of_time(TimestampTz time)
 /* The same for any time; 22008 if it has no tick, infinity included. */
 extern uint64 checked_tick_of_time(TimestampTz time);
 
-/* A time as messages show it, palloc'd. */
-extern char *time_text(TimestampTz time);
-
 #endif							/* ID_TIME_H */

@@ -289,13 +289,10 @@ define_server_settings(void)
 	}
 }
 
-/*
- * Settings of a session
- */
-
-static void
-define_session_settings(void)
+void
+define_settings(void)
 {
+	define_server_settings();
 	DefineCustomStringVariable(NODE_SPEC_SETTING,
 							   "Node that scru64_generate() generates IDs for.",
 							   "node_id/node_id_size, for example 42/8, 0xb00/12, or 0u2r85hm2pt3/16 to continue after an ID.",
@@ -308,12 +305,5 @@ define_session_settings(void)
 							&scru64_cache, 1, 1, MAX_CACHE,
 							PGC_USERSET, GUC_ALLOW_IN_PARALLEL,
 							NULL, assign_cache, NULL);
-}
-
-void
-define_settings(void)
-{
-	define_server_settings();
-	define_session_settings();
 	MarkGUCPrefixReserved(GUC_PREFIX);
 }
