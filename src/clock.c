@@ -30,9 +30,9 @@ clock_out_of_range(void)
 			(errcode(ERRCODE_SYSTEM_ERROR),
 			 errmsg("the clock is out of range for type %s", "scru64"),
 			 errdetail("The clock reads %s. IDs have times from %s to %s.",
-					   time_text(GetCurrentTimestamp()),
-					   time_text(time_of_tick(SCRU64_FIRST_TIMESTAMP)),
-					   time_text(time_of_tick(SCRU64_LAST_TIMESTAMP))),
+					   pstrdup(timestamptz_to_str(GetCurrentTimestamp())),
+					   pstrdup(timestamptz_to_str(time_of_tick(SCRU64_FIRST_TIMESTAMP))),
+					   pstrdup(timestamptz_to_str(time_of_tick(SCRU64_LAST_TIMESTAMP)))),
 			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 "scru64.node_spec", "scru64_set_ceiling()")));
 }

@@ -38,9 +38,9 @@ session_node_text(void)
 }
 
 static char *
-tick_text(uint64 tick)
+time_text(TimestampTz time)
 {
-	return time_text(time_of_tick(tick));
+	return pstrdup(timestamptz_to_str(time));
 }
 
 /* How far a node is, for a DETAIL: its last ID, or where it starts. */
@@ -53,7 +53,7 @@ state_text(Scru64Node node, uint64 state)
 	if (state == NODE_STATE_CHANGING)
 		return psprintf("Node %s was leased to this server since it was started.",
 						node_text(node));
-	time = tick_text(node_state_tick(state));
+	time = time_text(time_of_tick(node_state_tick(state)));
 	if (!node_state_is_id(state))
 		return psprintf("Node %s has given out no ID yet, and starts after %s.",
 						node_text(node), time);
@@ -143,9 +143,10 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 			 errmsg("the lease of node %s is over", session_node_text()),
 			 info->last_error[0] != '\0' ?
 			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s. The lease worker says: %s",
-					   time_text(info->expires_at), tick_text(tick), info->last_error) :
+					   time_text(info->expires_at), time_text(time_of_tick(tick)),
+					   info->last_error) :
 			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.",
-					   time_text(info->expires_at), tick_text(tick)),
+					   time_text(info->expires_at), time_text(time_of_tick(tick))),
 			 errhint("See the view %s: either the realm cannot be reached, or this server's clock is ahead of the realm's.",
 					 "scru64_lease")));
 }
@@ -162,7 +163,7 @@ log_start(NodeSlot *slot, uint64 state)
 		return;
 	ereport(LOG,
 			(errmsg("node %s starts after %s, which is ahead of the clock",
-					session_node_text(), tick_text(node_state_tick(state))),
+					session_node_text(), time_text(time_of_tick(node_state_tick(state)))),
 			 errdetail("The clock reads %s. IDs up to then may have been given out before.",
 					   time_text(GetCurrentTimestamp()))));
 }
@@ -175,7 +176,7 @@ log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
 		return;
 	ereport(LOG,
 			(errmsg("the clock went back from %s to %s",
-					tick_text(seen), tick_text(now)),
+					time_text(time_of_tick(seen)), time_text(time_of_tick(now))),
 			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
 					   session_node_text(), ALLOWANCE_SETTING,
 					   scru64_rollback_allowance)));

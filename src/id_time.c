@@ -43,12 +43,6 @@ scru64_timestamp(PG_FUNCTION_ARGS)
 	PG_RETURN_TIMESTAMPTZ(id_time((uint64) PG_GETARG_INT64(0)));
 }
 
-char *
-time_text(TimestampTz time)
-{
-	return pstrdup(timestamptz_to_str(time));
-}
-
 uint64
 checked_tick_of_time(TimestampTz time)
 {
