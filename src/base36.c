@@ -3,8 +3,6 @@
  * base36.c
  *		Text codec of SCRU64 IDs.
  *
- * Knows nothing of PostgreSQL, allocates nothing, keeps no state.
- *
  * An ID is taken as two halves of six digits.  Each is below 36^6 < 2^32, so
  * the halves are worked on side by side in 32-bit arithmetic; the only
  * divisions are by constants, one for two digits.

@@ -3,8 +3,9 @@
  * base36.h
  *		Text codec of SCRU64 IDs.
  *
- * Knows nothing of PostgreSQL.  Specification v1.0.0, "Textual representation":
- * twelve digits 0-9a-z, lower case out, either case in.
+ * Knows nothing of PostgreSQL, allocates nothing, keeps no state.  Specification
+ * v1.0.0, "Textual representation": twelve digits 0-9a-z, lower case out, either
+ * case in.
  *
  *-------------------------------------------------------------------------
  */

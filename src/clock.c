@@ -42,18 +42,14 @@ void
 clock_wait(uint64 due)
 {
 	static uint32 wait_event = 0;
-	int64		due_ms = (int64) (due << SCRU64_TICK_SHIFT);
-	int64		now_ms = clock_ms();
-	long		timeout = 0;
+	int64		left_ms = (int64) (due << SCRU64_TICK_SHIFT) - clock_ms();
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event(WAIT_EVENT_NAME);
 
-	if (due_ms > now_ms)
-		timeout = (long) Min(due_ms - now_ms, MAX_NAP);
 	(void) WaitLatch(MyLatch,
 					 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 timeout, wait_event);
+					 (long) Max(Min(left_ms, MAX_NAP), 0), wait_event);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -28,11 +28,7 @@
 static char *
 node_text(Scru64Node node)
 {
-	NodeSpec	spec = {.node = node};
-	char	   *text = palloc(NODE_SPEC_BUFLEN);
-
-	node_spec_format(&spec, text);
-	return text;
+	return psprintf("%u/%u", node.node_id, node.node_id_size);
 }
 
 static char *
@@ -42,42 +38,28 @@ session_node_text(void)
 }
 
 static char *
-id_text(uint64 id)
+time_text(TimestampTz time)
 {
-	char	   *text = palloc0(BASE36_DIGITS + 1);
-
-	base36_encode(id, text);
-	return text;
-}
-
-static char *
-time_text(uint64 tick)
-{
-	return pstrdup(timestamptz_to_str(time_of_tick(tick)));
-}
-
-/* The clock as it is, also before 1970. */
-static char *
-clock_text(void)
-{
-	return pstrdup(timestamptz_to_str(GetCurrentTimestamp()));
+	return pstrdup(timestamptz_to_str(time));
 }
 
 /* How far a node is, for a DETAIL: its last ID, or where it starts. */
 static char *
 state_text(Scru64Node node, uint64 state)
 {
+	char		id[BASE36_DIGITS + 1] = "";
 	char	   *time;
 
 	if (state == NODE_STATE_CHANGING)
 		return psprintf("Node %s was leased to this server since it was started.",
 						node_text(node));
-	time = time_text(node_state_tick(state));
-	if (node_state_is_id(state))
-		return psprintf("The last ID of node %s, %s, is of %s.",
-						node_text(node), id_text(state), time);
-	return psprintf("Node %s has given out no ID yet, and starts after %s.",
-					node_text(node), time);
+	time = time_text(time_of_tick(node_state_tick(state)));
+	if (!node_state_is_id(state))
+		return psprintf("Node %s has given out no ID yet, and starts after %s.",
+						node_text(node), time);
+	base36_encode(state, id);
+	return psprintf("The last ID of node %s, %s, is of %s.",
+					node_text(node), id, time);
 }
 
 /*
@@ -99,7 +81,7 @@ node_spec_not_set(void)
 			 errdetail("The parameter \"%s\" is empty, and environment variable %s is ignored: invalid node spec \"%s\".",
 					   NODE_SPEC_SETTING, "SCRU64_NODE_SPEC", bad_spec),
 			 errhint("Give every server a number that no other server has, here 42: LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '42/8'; SELECT pg_reload_conf(); Or set \"%s\", and have one leased.",
-					 "scru64.realm")));
+					 REALM_SETTING)));
 }
 
 /* 55006 */
@@ -127,7 +109,7 @@ clock_behind(uint64 state)
 			 errmsg("the clock is too far behind the start of node %s",
 					session_node_text()),
 			 errdetail("The clock reads %s. %s The next ID would be ahead by more than twice \"%s\" (%d ms).",
-					   clock_text(),
+					   time_text(GetCurrentTimestamp()),
 					   state_text(node_of_key(session_node.key), state),
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 errhint("Correct the clock, or wait until it has caught up. If that takes too long, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
@@ -161,11 +143,10 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 			 errmsg("the lease of node %s is over", session_node_text()),
 			 info->last_error[0] != '\0' ?
 			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s. The lease worker says: %s",
-					   pstrdup(timestamptz_to_str(info->expires_at)),
-					   time_text(tick), info->last_error) :
+					   time_text(info->expires_at), time_text(time_of_tick(tick)),
+					   info->last_error) :
 			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.",
-					   pstrdup(timestamptz_to_str(info->expires_at)),
-					   time_text(tick)),
+					   time_text(info->expires_at), time_text(time_of_tick(tick))),
 			 errhint("See the view %s: either the realm cannot be reached, or this server's clock is ahead of the realm's.",
 					 "scru64_lease")));
 }
@@ -182,9 +163,9 @@ log_start(NodeSlot *slot, uint64 state)
 		return;
 	ereport(LOG,
 			(errmsg("node %s starts after %s, which is ahead of the clock",
-					session_node_text(), time_text(node_state_tick(state))),
+					session_node_text(), time_text(time_of_tick(node_state_tick(state)))),
 			 errdetail("The clock reads %s. IDs up to then may have been given out before.",
-					   clock_text())));
+					   time_text(GetCurrentTimestamp()))));
 }
 
 /* Times in ticks. */
@@ -195,7 +176,7 @@ log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
 		return;
 	ereport(LOG,
 			(errmsg("the clock went back from %s to %s",
-					time_text(seen), time_text(now)),
+					time_text(time_of_tick(seen)), time_text(time_of_tick(now))),
 			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
 					   session_node_text(), ALLOWANCE_SETTING,
 					   scru64_rollback_allowance)));

@@ -30,7 +30,6 @@ PG_FUNCTION_INFO_V1(scru64_min);
 PG_FUNCTION_INFO_V1(scru64_max);
 PG_FUNCTION_INFO_V1(scru64_in_range);
 
-/* The start of an ID's tick. */
 static TimestampTz
 id_time(uint64 id)
 {

@@ -40,10 +40,10 @@ _PG_init(void)
 {
 	define_settings();
 
-	if (process_shared_preload_libraries_in_progress)
-		register_lease_worker();
-	if (COMPAT_PRELOAD_RESERVES_MEMORY &&
-		process_shared_preload_libraries_in_progress)
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	register_lease_worker();
+	if (COMPAT_PRELOAD_RESERVES_MEMORY)
 	{
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = request_shared_memory;

@@ -3,8 +3,6 @@
  * node_spec.c
  *		Node specs: parse, format, overlap.
  *
- * Knows nothing of PostgreSQL, allocates nothing, keeps no state.
- *
  * The parser takes nothing that the specification's reference libraries would
  * refuse: no sign, no blank, no second slash, nothing after the size.
  *
@@ -13,6 +11,7 @@
 #include "node_spec.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base36.h"
@@ -20,36 +19,17 @@
 #define NODE_ID_MAXLEN		8	/* digits, "0x" included */
 #define NODE_ID_SIZE_MAXLEN 3
 
-/* Value of a digit in any radix up to 16, or 16 if c is no such digit. */
-static uint32_t
-digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (uint32_t) (c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (uint32_t) (c - 'a' + 10);
-	if (c >= 'A' && c <= 'F')
-		return (uint32_t) (c - 'A' + 10);
-	return 16;
-}
-
 /*
- * Read len digits, at least one.  The callers limit len to eight, so that the
- * value cannot exceed 32 bits.
+ * Read len digits, at least one, before what is no digit.  The callers limit len to
+ * eight, so that the value cannot exceed 32 bits.  strtoul() takes more than digits.
  */
 static bool
-parse_digits(const char *text, size_t len, uint32_t radix, uint32_t *value)
+parse_digits(const char *text, size_t len, int radix, uint32_t *value)
 {
-	*value = 0;
-	for (size_t i = 0; i < len; i++)
-	{
-		uint32_t	digit = digit_value(text[i]);
+	const char *digits = radix == 16 ? "0123456789abcdefABCDEF" : "0123456789";
 
-		if (digit >= radix)
-			return false;
-		*value = *value * radix + digit;
-	}
-	return len > 0;
+	*value = (uint32_t) strtoul(text, NULL, radix);
+	return len > 0 && strspn(text, digits) == len;
 }
 
 /* Read a decimal or hexadecimal node_id. */
@@ -104,25 +84,20 @@ node_spec_parse(const char *text, NodeSpec *spec)
 void
 node_spec_format(const NodeSpec *spec, char *buf)
 {
+	int			len = BASE36_DIGITS;
+
 	if (spec->node_prev == 0)
-		snprintf(buf, NODE_SPEC_BUFLEN, "%u/%u",
-				 (unsigned int) spec->node.node_id,
-				 (unsigned int) spec->node.node_id_size);
+		len = snprintf(buf, NODE_SPEC_BUFLEN, "%u", spec->node.node_id);
 	else
-	{
 		base36_encode(spec->node_prev, buf);
-		snprintf(buf + BASE36_DIGITS, NODE_SPEC_BUFLEN - BASE36_DIGITS, "/%u",
-				 (unsigned int) spec->node.node_id_size);
-	}
+	snprintf(buf + len, NODE_SPEC_BUFLEN - (size_t) len, "/%u", spec->node.node_id_size);
 }
 
 bool
 nodes_overlap(Scru64Node a, Scru64Node b)
 {
-	uint32_t	shorter = a.node_id_size < b.node_id_size ?
-		a.node_id_size : b.node_id_size;
+	uint32_t	counter_of_either = scru64_max_counter(a) | scru64_max_counter(b);
 
 	return !nodes_equal(a, b) &&
-		a.node_id >> (a.node_id_size - shorter) ==
-		b.node_id >> (b.node_id_size - shorter);
+		((scru64_node_base(a) ^ scru64_node_base(b)) & ~counter_of_either) == 0;
 }

@@ -3,8 +3,8 @@
  * node_spec.h
  *		Node specs: who a generator is, as users write it.
  *
- * Knows nothing of PostgreSQL.  Specification v1.0.0, "Node spec API":
- * 'node_id/node_id_size', where the left side is
+ * Knows nothing of PostgreSQL, allocates nothing, keeps no state.  Specification
+ * v1.0.0, "Node spec API": 'node_id/node_id_size', where the left side is
  *
  *		decimal			42/8
  *		hexadecimal		0xb00/12

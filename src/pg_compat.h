@@ -51,16 +51,6 @@ typedef PGAlignedBlock PGIOAlignedBlock;
 #define INVALID_PROC_NUMBER		InvalidBackendId
 #endif
 
-/*
- * Memory for what a check hook hands to its assign hook; NULL if there is none
- * left.
- */
-#if PG_VERSION_NUM >= 160000
-#define compat_guc_malloc(size) guc_malloc(LOG, size)
-#else
-#define compat_guc_malloc(size) malloc(size)
-#endif
-
 /* A setting, or the placeholder of one that no library has defined; or NULL. */
 #include "utils/guc_tables.h"
 #if PG_VERSION_NUM >= 160000
@@ -87,8 +77,13 @@ compat_find_setting(const char *name)
  * Shared memory that needs no preloading: a named DSM segment from 17 on,
  * before that what the main segment has to spare.
  */
+#define COMPAT_PRELOAD_RESERVES_MEMORY (PG_VERSION_NUM < 170000)
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
+#else
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#endif
 
 #if PG_VERSION_NUM >= 190000
 /* From 19 on, the callback has an argument of its own. */
@@ -106,20 +101,9 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 
 #if PG_VERSION_NUM >= 190000
 	return GetNamedDSMSegment(name, size, compat_init_segment, &found, &init);
-#else
+#elif PG_VERSION_NUM >= 170000
 	return GetNamedDSMSegment(name, size, init, &found);
-#endif
-}
-
-#define COMPAT_PRELOAD_RESERVES_MEMORY false
 #else
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
-
-static inline void *
-compat_shared_memory(const char *name, Size size, void (*init) (void *))
-{
-	bool		found;
 	void	   *memory;
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
@@ -128,10 +112,8 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 		init(memory);
 	LWLockRelease(AddinShmemInitLock);
 	return memory;
-}
-
-#define COMPAT_PRELOAD_RESERVES_MEMORY true
 #endif
+}
 
 /*
  * A tranche of locks is named in each process that uses it, from 19 on when it is

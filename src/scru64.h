@@ -48,14 +48,12 @@ typedef struct Scru64Node
 	uint32_t	node_id_size;	/* bits, 1 .. 23 */
 } Scru64Node;
 
-/* Timestamp in ticks, 0 .. SCRU64_MAX_TIMESTAMP. */
 static inline uint64_t
 scru64_get_timestamp(uint64_t id)
 {
 	return id >> SCRU64_NODE_CTR_SIZE;
 }
 
-/* Low 24 bits, 0 .. SCRU64_MAX_NODE_CTR. */
 static inline uint32_t
 scru64_get_node_ctr(uint64_t id)
 {

@@ -74,40 +74,17 @@ static const char *const node_spec_details[] = {
 };
 
 static bool
-check_node_spec(char **newval, void **extra,
+check_node_spec(char **newval, void **extra pg_attribute_unused(),
 				GucSource source pg_attribute_unused())
 {
-	NodeSpec	spec = {0};
-	NodeSpecStatus status = NODE_SPEC_OK;
-
-	if (**newval != '\0')
-		status = node_spec_parse(*newval, &spec);
-	if (status != NODE_SPEC_OK)
-	{
-		GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
-		GUC_check_errdetail("%s", node_spec_details[status]);
-		GUC_check_errhint(NODE_SPEC_EXAMPLES);
-		return false;
-	}
-	*extra = compat_guc_malloc(sizeof(spec));
-	if (*extra == NULL)
-		return false;
-	memcpy(*extra, &spec, sizeof(spec));
-	return true;
-}
-
-static bool
-check_lease_within(char **newval, void **extra pg_attribute_unused(),
-				   GucSource source pg_attribute_unused())
-{
 	NodeSpec	spec;
-	NodeSpecStatus status = NODE_SPEC_OK;
+	NodeSpecStatus status = node_spec_parse(*newval, &spec);
 
-	if (**newval != '\0')
-		status = node_spec_parse(*newval, &spec);
-	if (status != NODE_SPEC_OK)
-		GUC_check_errdetail("%s", node_spec_details[status]);
-	return status == NODE_SPEC_OK;
+	if (**newval == '\0' || status == NODE_SPEC_OK)
+		return true;
+	GUC_check_errdetail("%s", node_spec_details[status]);
+	GUC_check_errhint(NODE_SPEC_EXAMPLES);
+	return false;
 }
 
 static bool
@@ -123,13 +100,13 @@ check_realm_id(char **newval, void **extra pg_attribute_unused(),
 }
 
 static void
-assign_node_spec(const char *newval pg_attribute_unused(), void *extra)
+assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 {
-	session_node.spec = *(NodeSpec *) extra;
+	session_node.spec = (NodeSpec) {0};
 	session_node.slot = NULL;
 	drop_block();
-	if (session_node.spec.node.node_id_size == 0)
-		return;
+	if (node_spec_parse(newval, &session_node.spec) != NODE_SPEC_OK)
+		return;					/* it is empty */
 	session_node.key = node_key(session_node.spec.node);
 	session_node.generator = generator_make(session_node.spec.node);
 }
@@ -225,52 +202,44 @@ assign_cache(int newval pg_attribute_unused(), void *extra pg_attribute_unused()
  * Settings of the server, the same for all its sessions
  */
 
-typedef struct ServerNumber
+typedef struct ServerSetting
 {
 	const char *name;
-	int		   *variable;
-	int			default_value;
+	int			flags;
+	int		   *number;			/* either this, */
+	int			default_number;
 	int			min;
 	int			max;
-	int			unit;
+	char	  **text;			/* or this, which is empty by default */
+	GucStringCheckHook check;
 	const char *description;
 	const char *details;
-} ServerNumber;
+} ServerSetting;
 
-typedef struct ServerText
-{
-	const char *name;
-	char	  **variable;
-	GucStringCheckHook check;
-	int			flags;
-	const char *description;
-} ServerText;
-
-static const ServerNumber server_numbers[] = {
-	{ALLOWANCE_SETTING, &scru64_rollback_allowance,
-		DEFAULT_ROLLBACK_ALLOWANCE, 0, MAX_ROLLBACK_ALLOWANCE, GUC_UNIT_MS,
-		"How far the last ID may be ahead of the clock.",
-	"IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails."},
-	{GUC_PREFIX ".lease_node_id_size", &scru64_lease_node_id_size,
-		DEFAULT_LEASE_NODE_ID_SIZE, SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE, 0,
-	"Bits of the node_id to lease.", NULL},
-	{GUC_PREFIX ".lease_node_id_size_min", &scru64_lease_node_id_size_min,
-		DEFAULT_LEASE_NODE_ID_SIZE_MIN, SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE, 0,
-	"Bits of the node_id down to which a busy server goes.", NULL},
-	{GUC_PREFIX ".lease_ttl", &scru64_lease_ttl,
-		DEFAULT_LEASE_TTL, MIN_LEASE_TTL, INT_MAX, GUC_UNIT_S,
-	"For how long a lease is renewed.", NULL},
-};
-
-static const ServerText server_texts[] = {
-	{REALM_SETTING, &scru64_realm, NULL, GUC_SUPERUSER_ONLY,
-	"Connection string of the realm that this server leases its node from."},
-	{GUC_PREFIX ".realm_id", &scru64_realm_id, check_realm_id, 0,
-	"Identity of that realm; empty: whichever is met first."},
-	{GUC_PREFIX ".lease_within", &scru64_lease_within, check_lease_within, 0,
-	"Node spec of the block of nodes to lease from; empty: all."},
-	{GUC_PREFIX ".lease_holder", &scru64_lease_holder, NULL, 0,
-	"What the realm calls this server; empty: cluster_name, or host and port."},
+static const ServerSetting server_settings[] = {
+	{ALLOWANCE_SETTING, GUC_UNIT_MS, .number = &scru64_rollback_allowance,
+		.default_number = DEFAULT_ROLLBACK_ALLOWANCE, .min = 0, .max = MAX_ROLLBACK_ALLOWANCE,
+		.description = "How far the last ID may be ahead of the clock.",
+	.details = "IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails."},
+	{GUC_PREFIX ".lease_node_id_size", 0, .number = &scru64_lease_node_id_size,
+		.default_number = DEFAULT_LEASE_NODE_ID_SIZE,
+		.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE,
+	.description = "Bits of the node_id to lease."},
+	{GUC_PREFIX ".lease_node_id_size_min", 0, .number = &scru64_lease_node_id_size_min,
+		.default_number = DEFAULT_LEASE_NODE_ID_SIZE_MIN,
+		.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE,
+	.description = "Bits of the node_id down to which a busy server goes."},
+	{GUC_PREFIX ".lease_ttl", GUC_UNIT_S, .number = &scru64_lease_ttl,
+		.default_number = DEFAULT_LEASE_TTL, .min = MIN_LEASE_TTL, .max = INT_MAX,
+	.description = "For how long a lease is renewed."},
+	{REALM_SETTING, GUC_SUPERUSER_ONLY, .text = &scru64_realm,
+	.description = "Connection string of the realm that this server leases its node from."},
+	{GUC_PREFIX ".realm_id", 0, .text = &scru64_realm_id, .check = check_realm_id,
+	.description = "Identity of that realm; empty: whichever is met first."},
+	{GUC_PREFIX ".lease_within", 0, .text = &scru64_lease_within, .check = check_node_spec,
+	.description = "Node spec of the block of nodes to lease from; empty: all."},
+	{GUC_PREFIX ".lease_holder", 0, .text = &scru64_lease_holder,
+	.description = "What the realm calls this server; empty: cluster_name, or host and port."},
 };
 
 /*
@@ -302,37 +271,28 @@ refuse_session_value(const char *name)
 static void
 define_server_settings(void)
 {
-	for (size_t i = 0; i < lengthof(server_numbers); i++)
-		refuse_session_value(server_numbers[i].name);
-	for (size_t i = 0; i < lengthof(server_texts); i++)
-		refuse_session_value(server_texts[i].name);
+	for (size_t i = 0; i < lengthof(server_settings); i++)
+		refuse_session_value(server_settings[i].name);
 
-	for (size_t i = 0; i < lengthof(server_numbers); i++)
+	for (size_t i = 0; i < lengthof(server_settings); i++)
 	{
-		const ServerNumber *s = &server_numbers[i];
+		const ServerSetting *s = &server_settings[i];
+		int			flags = s->flags | GUC_ALLOW_IN_PARALLEL;
 
-		DefineCustomIntVariable(s->name, s->description, s->details, s->variable,
-								s->default_value, s->min, s->max, PGC_SIGHUP,
-								s->unit | GUC_ALLOW_IN_PARALLEL,
-								NULL, NULL, NULL);
-	}
-	for (size_t i = 0; i < lengthof(server_texts); i++)
-	{
-		const ServerText *s = &server_texts[i];
-
-		DefineCustomStringVariable(s->name, s->description, NULL, s->variable, "",
-								   PGC_SIGHUP, s->flags | GUC_ALLOW_IN_PARALLEL,
-								   s->check, NULL, NULL);
+		if (s->number != NULL)
+			DefineCustomIntVariable(s->name, s->description, s->details, s->number,
+									s->default_number, s->min, s->max, PGC_SIGHUP,
+									flags, NULL, NULL, NULL);
+		else
+			DefineCustomStringVariable(s->name, s->description, s->details, s->text, "",
+									   PGC_SIGHUP, flags, s->check, NULL, NULL);
 	}
 }
 
-/*
- * Settings of a session
- */
-
-static void
-define_session_settings(void)
+void
+define_settings(void)
 {
+	define_server_settings();
 	DefineCustomStringVariable(NODE_SPEC_SETTING,
 							   "Node that scru64_generate() generates IDs for.",
 							   "node_id/node_id_size, for example 42/8, 0xb00/12, or 0u2r85hm2pt3/16 to continue after an ID.",
@@ -345,12 +305,5 @@ define_session_settings(void)
 							&scru64_cache, 1, 1, MAX_CACHE,
 							PGC_USERSET, GUC_ALLOW_IN_PARALLEL,
 							NULL, assign_cache, NULL);
-}
-
-void
-define_settings(void)
-{
-	define_server_settings();
-	define_session_settings();
 	MarkGUCPrefixReserved(GUC_PREFIX);
 }
