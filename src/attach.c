@@ -14,6 +14,7 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/parallel.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
@@ -34,11 +35,12 @@ continue_after_prev(NodeSlot *slot, uint64 state)
 {
 	const NodeSpec *spec = &session_node.spec;
 	uint64		tick = scru64_get_timestamp(spec->node_prev);
+	uint64		durable = ceiling_durable();
 
 	if (node_state_last(state, &session_node.generator) >= spec->node_prev)
 		return true;
-	if (ceiling_durable() < tick)
-		(void) ceiling_raise(slot, session_node.key, state, tick, true);
+	if (durable < tick)
+		ceiling_raise(slot, session_node.key, state, durable, tick, true);
 	else
 		(void) node_slot_advance(slot, &state, spec->node_prev);
 	return false;
@@ -108,4 +110,7 @@ attach_node(void)
 		attach_leased(now, allowance_ticks());
 	else
 		attach_set(now, allowance_ticks());
+	/* the leader would go on with IDs of before those of its workers */
+	if (IsParallelWorker())
+		node_slot_end_blocks(session_node.slot);
 }

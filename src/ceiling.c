@@ -12,18 +12,28 @@
  * promotion, a restore to any point, with a row it has the row's ceiling.  It
  * starts above that.  No clock comes into it.
  *
+ * With synchronous replication the standbys have to have it as well, or a failover
+ * would forget it.  So there are two marks, how far the ceiling has been flushed here
+ * and by them, and each session goes by the one that its commits would wait for.
+ * What is on its way to the standbys is not waited for before it is needed.
+ *
  * What guards what:
  *
  *	the page, Reservation.written
  *						the page's lock (ceiling_page_lock), which is held during
  *						I/O, and can be waited for cancellably.
  *	Reservation.loaded	atomic; set under the page's lock, once.
- *	Reservation.durable	atomic; written under the page's lock, read without.
+ *	Reservation.written_at, sent, sent_at
+ *						Reservation.mutex
+ *	Reservation.durable, replicated
+ *						atomic; written under the mutex, durable also under the
+ *						page's lock, read without.
  *
  * Invariants:
  *
  *	- durable is 0, or a ceiling that was written by this shared memory and
- *	  flushed, at or below the page's.
+ *	  flushed, at or below the page's.  replicated is 0, or one that was durable and
+ *	  that the synchronous standbys have flushed, too.
  *
  *	- A raise is a reservation, for this shared memory, of the ticks above the
  *	  page's ceiling up to the new one.  Where the page does not have what it wrote
@@ -40,8 +50,10 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 #include "ceiling.h"
 #include "ceiling_page.h"
@@ -49,6 +61,13 @@
 #include "id_time.h"
 #include "node_slots.h"
 #include "settings.h"
+#include "standbys.h"
+
+/* Milliseconds between looks at what the standbys have: few at first, then more. */
+#define MIN_NAP_MS			1
+#define MAX_NAP_MS			200
+
+#define WAIT_EVENT_NAME		"Scru64Standby"
 
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 
@@ -59,17 +78,67 @@ reservation_of_server(void)
 	return &node_slots->reservation;
 }
 
+/* The ceiling that was flushed here, in ticks. */
+uint64
+ceiling_durable(void)
+{
+	return pg_atomic_read_u64(&reservation_of_server()->durable);
+}
+
+/* Standbys are to have a ceiling next, the one that was written last.  Mutex held. */
+static void
+send_written(Reservation *reservation)
+{
+	reservation->sent = pg_atomic_read_u64(&reservation->durable);
+	reservation->sent_at = reservation->written_at;
+}
+
 /*
- * The tick up to which IDs may be given out.
+ * Keep what the standbys have.
+ *
+ * The one that is on its way is waited for until it has arrived, even if the ceiling
+ * has been raised again and again meanwhile: else a standby that is always a bit
+ * behind would never have the last.
+ */
+static void
+note_standbys(Reservation *reservation)
+{
+	XLogRecPtr	reached = standbys_reached();
+	bool		moved;
+
+	SpinLockAcquire(&reservation->mutex);
+	moved = reservation->sent > pg_atomic_read_u64(&reservation->replicated) &&
+		reservation->sent_at <= reached;
+	if (moved)
+	{
+		if (reservation->written_at <= reached)
+			send_written(reservation);
+		pg_atomic_write_u64(&reservation->replicated, reservation->sent);
+		send_written(reservation);
+	}
+	SpinLockRelease(&reservation->mutex);
+	if (moved)
+		ConditionVariableBroadcast(&reservation->moved);
+}
+
+/*
+ * The tick up to which IDs of this session may leave.
  *
  * Ordering: a session reads it before it advances a state, which is a full
  * barrier.  It is raised after the ceiling was flushed, and lowered before all
  * slots are taken from their nodes: then that fails.
  */
 uint64
-ceiling_durable(void)
+ceiling_mark(void)
 {
-	return pg_atomic_read_u64(&reservation_of_server()->durable);
+	Reservation *reservation = reservation_of_server();
+	uint64		durable = ceiling_durable();
+
+	if (!standbys_are_waited_for())
+		return durable;
+	if (pg_atomic_read_u64(&reservation->replicated) < durable)
+		note_standbys(reservation);
+	return pg_atomic_read_u64(&reservation->replicated);
 }
 
 /*
@@ -83,8 +152,14 @@ static void
 start_above(uint64 ceiling)
 {
 	Reservation *reservation = reservation_of_server();
+	XLogRecPtr	flushed = GetFlushRecPtr(NULL);
 
+	SpinLockAcquire(&reservation->mutex);
 	pg_atomic_write_u64(&reservation->durable, 0);
+	pg_atomic_write_u64(&reservation->replicated, 0);
+	reservation->sent = 0;
+	reservation->written_at = flushed;
+	SpinLockRelease(&reservation->mutex);
 	pg_memory_barrier();
 	node_slots_restart(ceiling);
 	reservation->written = ceiling;
@@ -116,7 +191,7 @@ ceiling_load(uint64 now, uint64 allowance)
 		if (!ceiling_page_read(&ceiling))
 		{
 			ceiling = Min(now + allowance, SCRU64_LAST_TIMESTAMP);
-			ceiling_page_write(ceiling);
+			(void) ceiling_page_write(ceiling);
 			ereport(LOG,
 					(errmsg("the ceiling of scru64 was lost"),
 					 errdetail("IDs start after %s, the clock plus \"%s\".",
@@ -147,70 +222,78 @@ scru64_ceiling_let_go(void)
 	ceiling_page_unlock();
 }
 
-/*
- * Reserve the ticks up to target, for a node whose state needs it.  Page locked.
- * Returns the ceiling on the page then, or 0 if there is nothing to wait for.
- *
- * If the state is another one when the page is locked, what was asked for may
- * have been decided by a clock or a ceiling that was corrected meanwhile.
- */
-static uint64
-reserve(NodeSlot *slot, NodeKey key, uint64 state, uint64 target)
+/* A ceiling stands in the WAL up to written_at, and is flushed.  Page locked. */
+static void
+publish(Reservation *reservation, uint64 ceiling, XLogRecPtr written_at)
 {
-	Reservation *reservation = reservation_of_server();
-	uint64		current;
-	uint64		ceiling;
-
-	if (!node_slot_read(slot, key, &current) || current != state ||
-		ceiling_durable() >= target)
-		return 0;
-	if (!ceiling_page_read(&ceiling))
-		ceiling_page_damaged("Its page has disappeared since the server was started.");
-	if (ceiling != reservation->written)
-	{
-		start_above(ceiling);
-		return 0;
-	}
-	/* else another session has written it, and waits */
-	if (ceiling < target)
-	{
-		ceiling_page_write(target);
-		reservation->written = ceiling = target;
-	}
-	return ceiling;
+	reservation->written = ceiling;
+	SpinLockAcquire(&reservation->mutex);
+	reservation->written_at = written_at;
+	pg_atomic_write_u64(&reservation->durable, ceiling);
+	if (reservation->sent <= pg_atomic_read_u64(&reservation->replicated))
+		send_written(reservation);
+	SpinLockRelease(&reservation->mutex);
 }
 
 /*
- * Raise the ceiling to a tick, for a node whose state needs it.  False if nothing
- * was done, because another session is at it and the caller does not want to
- * wait; else read the state anew.
+ * Has a node got to where a state was, and beyond?  If not, it was started anew since,
+ * and what that state asked for was decided by a clock or a ceiling that was corrected.
  */
-bool
-ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 target,
+static bool
+has_reached(NodeSlot *slot, NodeKey key, uint64 state)
+{
+	uint64		current;
+
+	return node_slot_read(slot, key, &current) &&
+		(current == state ||
+		 (node_state_is_id(current) && node_state_tick(current) >= node_state_tick(state)));
+}
+
+/*
+ * Raise the ceiling to a tick, for a node whose state needs it, unless it is not the
+ * one that was seen.  Whoever does not want to wait leaves it to the session that is
+ * just raising it.
+ */
+void
+ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 seen, uint64 target,
 			  bool wait)
 {
 	Reservation *reservation = reservation_of_server();
 	uint64		ceiling;
 
 	if (!ceiling_page_lock(wait))
-		return false;
-	if (!wait && reservation->written >= target)
+		return;
+	if (has_reached(slot, key, state) && ceiling_durable() == seen)
 	{
-		ceiling_page_unlock();
-		return false;
+		if (!ceiling_page_read(&ceiling))
+			ceiling_page_damaged("Its page has disappeared since the server was started.");
+		if (ceiling != reservation->written)
+			start_above(ceiling);
+		else if (ceiling < target)
+			publish(reservation, target, ceiling_page_write(target));
+		else
+			publish(reservation, ceiling, reservation->written_at);
 	}
-	ceiling = reserve(slot, key, state, target);
 	ceiling_page_unlock();
-	if (ceiling == 0)
-		return true;
+}
 
-	/* in the meantime others can reserve more, or all can have been set back */
-	ceiling_page_wait();
-	(void) ceiling_page_lock(true);
-	if (reservation->written >= ceiling && ceiling_durable() < ceiling)
-		pg_atomic_write_u64(&reservation->durable, ceiling);
-	ceiling_page_unlock();
-	return true;
+/* Wait until the standbys have the ceiling of a tick, as far as it has been raised. */
+void
+ceiling_wait_for_standbys(uint64 tick)
+{
+	static uint32 wait_event = 0;
+	Reservation *reservation = reservation_of_server();
+	long		nap = MIN_NAP_MS;
+
+	if (wait_event == 0)
+		wait_event = compat_wait_event(WAIT_EVENT_NAME);
+	ConditionVariablePrepareToSleep(&reservation->moved);
+	while (ceiling_mark() < tick && tick <= ceiling_durable())
+	{
+		(void) ConditionVariableTimedSleep(&reservation->moved, nap, wait_event);
+		nap = Min(2 * nap, MAX_NAP_MS);
+	}
+	ConditionVariableCancelSleep();
 }
 
 /*
@@ -229,7 +312,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 	{
 		if (pg_atomic_read_u32(&reservation_of_server()->loaded))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
-		ceiling_page_write(0);
+		(void) ceiling_page_write(0);
 	}
 	ceiling_page_unlock();
 	PG_RETURN_VOID();
@@ -244,11 +327,11 @@ ceiling_set(uint64 ceiling)
 {
 	/*
 	 * First the slots: so nothing leaves that the new ceiling does not cover.  If
-	 * it cannot be written, the next raise finds the old one on the page.
+	 * it cannot be written, the next raise finds the old one on the page.  The
+	 * standbys get it with that raise.
 	 */
 	(void) ceiling_page_lock(true);
 	start_above(ceiling);
-	ceiling_page_write(ceiling);
+	(void) ceiling_page_write(ceiling);
 	ceiling_page_unlock();
-	ceiling_page_wait();
 }

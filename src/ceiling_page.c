@@ -25,6 +25,8 @@
  */
 #include "postgres.h"
 
+#include <sys/stat.h>
+
 #include "fmgr.h"
 #include "pg_compat.h"
 
@@ -33,7 +35,6 @@
 #include "catalog/pg_tablespace_d.h"
 #include "miscadmin.h"
 #include "port/pg_crc32c.h"
-#include "replication/syncrep.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "storage/lock.h"
@@ -122,6 +123,16 @@ has_page(SMgrRelation file)
 	return blocks == 1;
 }
 
+/* An error if the file is cut within a page, which smgrnblocks() does not see. */
+static void
+check_size(void)
+{
+	struct stat status;
+
+	if (stat(CEILING_PATH, &status) == 0 && status.st_size % BLCKSZ != 0)
+		ceiling_page_damaged("It does not end with a page.");
+}
+
 static pg_crc32c
 contents_crc(const CeilingPage *contents)
 {
@@ -166,6 +177,7 @@ copy_page(char *copy)
 	SMgrRelation file = open_file();
 	Buffer		buffer;
 
+	check_size();
 	if (!has_page(file))
 		return false;
 
@@ -242,10 +254,10 @@ fill_page(Page page, uint64 ceiling)
 }
 
 /*
- * Write the page anew, whatever was there; the caller has locked it.  Not to be
- * called during recovery.
+ * Write the page anew, whatever was there, and flush it; the caller has locked it.
+ * Returns the end of its record.  Not to be called during recovery.
  */
-void
+XLogRecPtr
 ceiling_page_write(uint64 ceiling)
 {
 	Buffer		buffer;
@@ -264,17 +276,5 @@ ceiling_page_write(uint64 ceiling)
 	UnlockReleaseBuffer(buffer);
 
 	XLogFlush(lsn);
-}
-
-/*
- * Wait until synchronous standbys have what was written, as a commit of this
- * session would, whose synchronous_commit counts.  A cancel ends the wait with a
- * WARNING, as that of a commit.  Not with the page locked.
- */
-void
-ceiling_page_wait(void)
-{
-	HOLD_INTERRUPTS();
-	SyncRepWaitForLSN(GetFlushRecPtr(NULL), false);
-	RESUME_INTERRUPTS();
+	return lsn;
 }

@@ -8,12 +8,13 @@
 #ifndef CEILING_PAGE_H
 #define CEILING_PAGE_H
 
+#include "access/xlogdefs.h"
+
 extern bool ceiling_page_lock(bool wait);
 extern void ceiling_page_unlock(void);
 extern bool ceiling_page_exists(void);
 extern bool ceiling_page_read(uint64 *ceiling);
-extern void ceiling_page_write(uint64 ceiling);
-extern void ceiling_page_wait(void);
+extern XLogRecPtr ceiling_page_write(uint64 ceiling);
 pg_noreturn extern void ceiling_page_damaged(const char *reason);
 
 #endif							/* CEILING_PAGE_H */

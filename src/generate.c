@@ -21,6 +21,8 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/parallel.h"
+#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -38,6 +40,23 @@
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
 
+/* What has happened in a call, so far. */
+typedef struct Call
+{
+	bool		waited;			/* for the clock */
+	bool		raised;			/* the ceiling, or waited for it */
+} Call;
+
+/*
+ * Does the session take blocks?  Not while it waits for parallel workers: their IDs
+ * would be after those that it has left when they are done.
+ */
+static inline bool
+takes_blocks(void)
+{
+	return unlikely(scru64_cache > 1) && (IsParallelWorker() || !IsInParallelMode());
+}
+
 /*
  * Advance the node to an ID, and to the end of the block that the session takes with
  * it.  False if another session was faster.
@@ -47,7 +66,7 @@ take(uint64 *state, uint64 next)
 {
 	uint64		end = next;
 
-	if (unlikely(scru64_cache > 1))
+	if (takes_blocks())
 		end = generator_block_end(&session_node.generator, next, (uint32) scru64_cache);
 	if (!node_slot_advance(session_node.slot, state, end))
 		return false;
@@ -81,11 +100,11 @@ next_of_block(uint64 now, uint64 *next)
 }
 
 /*
- * See to it that IDs of this tick may leave.  False if that took a wait: the state
- * may be another one by then.
+ * See to it that IDs of this tick may leave.  False if they may not yet, after what
+ * could be done about it.
  */
 static bool
-open_tick(uint64 state, uint64 tick, uint64 now, bool overflow)
+open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, Call *call)
 {
 	NodeSlot   *slot = session_node.slot;
 	LookAhead	asked = {
@@ -93,6 +112,7 @@ open_tick(uint64 state, uint64 tick, uint64 now, bool overflow)
 		.now = now,
 		.allowance = allowance_ticks(),
 		.durable = ceiling_durable(),
+		.mark = ceiling_mark(),
 		.limit = node_slot_limit(slot),
 		.overflow = overflow
 	};
@@ -101,20 +121,26 @@ open_tick(uint64 state, uint64 tick, uint64 now, bool overflow)
 
 	switch (look_ahead(&asked, &target))
 	{
+		case LOOK_AHEAD_ENTER_AND_RAISE:
+			if (!call->raised)
+				ceiling_raise(slot, session_node.key, state, asked.durable, target, false);
+			call->raised = true;
+			return true;
 		case LOOK_AHEAD_ENTER:
 			return true;
-		case LOOK_AHEAD_ENTER_AND_RAISE:
-			/* somebody may be at it already */
-			return !ceiling_raise(slot, session_node.key, state, target, false);
 		case LOOK_AHEAD_RAISE_FIRST:
-			(void) ceiling_raise(slot, session_node.key, state, target, true);
-			return false;
+			ceiling_raise(slot, session_node.key, state, asked.durable, target, true);
+			break;
+		case LOOK_AHEAD_WAIT:
+			ceiling_wait_for_standbys(tick);
+			break;
 		case LOOK_AHEAD_PAST_LIMIT:
 			if (!lease_wait_for_renewal(slot, session_node.key, tick, &info))
 				lease_is_over(&info, tick);
 			return false;
 	}
-	pg_unreachable();
+	call->raised = true;
+	return tick <= ceiling_mark();
 }
 
 /*
@@ -157,11 +183,11 @@ is_full(uint64 state)
 
 /* Advance the node to an ID of a tick that it enters.  False: read the state anew. */
 static bool
-enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow)
+enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow, Call *call)
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow) ||
+	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow, call) ||
 		!take(state, next))
 		return false;
 	if (overflow)
@@ -173,11 +199,11 @@ enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow)
 
 /* Wait until the clock has reached a tick, or for a moment. */
 static void
-wait_for_clock(uint64 state, bool full, uint64 due, bool *waited)
+wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!*waited)
+	if (!call->waited)
 	{
 		node_slot_count(slot, NODE_WAITS);
 		if (full)
@@ -187,8 +213,30 @@ wait_for_clock(uint64 state, bool full, uint64 due, bool *waited)
 		if (session_node.spec.node.node_id_size == 0)
 			lease_wake_worker(false);
 	}
-	*waited = true;
+	call->waited = true;
 	clock_wait(due);
+}
+
+/*
+ * The clock by which a node goes on.
+ *
+ * A raise may take longer than it reaches ahead.  Then an ID is of the tick that was
+ * paid for, though the clock has passed it: by the clock alone, the next raise would
+ * begin, for ever.
+ */
+static uint64
+clock_of_node(uint64 state, uint64 now, const Call *call)
+{
+	uint64		mark;
+	uint64		tick;
+
+	if (!call->raised)
+		return now;
+	mark = ceiling_mark();
+	tick = node_state_tick(state);
+	return mark < now &&
+		(tick < mark || (tick == mark && node_state_is_id(state) && !is_full(state))) ?
+		mark : now;
 }
 
 /*
@@ -196,7 +244,7 @@ wait_for_clock(uint64 state, bool full, uint64 due, bool *waited)
  * advance to yet: read the state anew.
  */
 static pg_noinline bool
-next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
+next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
 {
 	uint64		allowance = allowance_ticks();
 	uint64		last;
@@ -216,16 +264,16 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 	if (full)
 		allowance = look_ahead_most(allowance);
 	last = node_state_last(*state, &session_node.generator);
-	switch (generator_next(&session_node.generator, last, now, allowance,
-						   pg_prng_uint32(&pg_global_prng_state), next))
+	switch (generator_next(&session_node.generator, last, clock_of_node(*state, now, call),
+						   allowance, pg_prng_uint32(&pg_global_prng_state), next))
 	{
 		case GENERATOR_NEXT:
-			return enter_tick(state, last, *next, now, false);
+			return enter_tick(state, last, *next, now, false, call);
 		case GENERATOR_NEXT_BY_OVERFLOW:
-			return enter_tick(state, last, *next, now, full);
+			return enter_tick(state, last, *next, now, full, call);
 		case GENERATOR_WAIT:
 			wait_for_clock(*state, full,
-						   generator_due(&session_node.generator, last, allowance), waited);
+						   generator_due(&session_node.generator, last, allowance), call);
 			return false;
 		case GENERATOR_CLOCK_BEHIND:
 			/* a new lease may help */
@@ -252,7 +300,7 @@ next_by_rules(uint64 *state, uint64 now, bool *waited, uint64 *next)
 static pg_attribute_always_inline uint64
 next_id(void)
 {
-	bool		waited = false;
+	Call		call = {false, false};
 
 	for (;;)
 	{
@@ -282,7 +330,7 @@ next_id(void)
 			if (likely(take(&state, next)))
 				return next;
 		}
-		else if (next_by_rules(&state, now, &waited, &next))
+		else if (next_by_rules(&state, now, &call, &next))
 			return next;
 	}
 }

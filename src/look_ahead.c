@@ -33,6 +33,19 @@ wanted_lead(const LookAhead *asked)
 	return least(wanted, look_ahead_most(asked->allowance));
 }
 
+/*
+ * Is the ceiling so near that it is time to raise it?  An allowance that leaves
+ * little room to look ahead must not have every tick raise it.
+ */
+static bool
+is_near(const LookAhead *asked, uint64_t lead)
+{
+	uint64_t	early = least(LOOK_AHEAD_EARLY_TICKS,
+							  lead * LOOK_AHEAD_EARLY_TICKS / LOOK_AHEAD_TICKS);
+
+	return asked->durable - asked->tick < early;
+}
+
 LookAheadVerdict
 look_ahead(const LookAhead *asked, uint64_t *target)
 {
@@ -42,9 +55,10 @@ look_ahead(const LookAhead *asked, uint64_t *target)
 
 	if (asked->tick > asked->limit)
 		return LOOK_AHEAD_PAST_LIMIT;
+	if (asked->tick > asked->mark && asked->tick <= asked->durable)
+		return LOOK_AHEAD_WAIT;
 	if (asked->tick <= asked->durable &&
-		(asked->durable >= wanted ||
-		 asked->durable - asked->tick >= lead / LOOK_AHEAD_EARLY))
+		(asked->durable >= wanted || !is_near(asked, lead)))
 		return LOOK_AHEAD_ENTER;
 	*target = wanted;
 	return asked->tick <= asked->durable ?

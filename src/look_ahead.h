@@ -23,14 +23,17 @@
 #define LOOK_AHEAD_TICKS			16
 
 /*
+ * The ceiling is raised when it is nearer than this: a raise of up to 2.5 s is
+ * over before any session has used up the ticks that are left.
+ */
+#define LOOK_AHEAD_EARLY_TICKS		11
+
+/*
  * A node that overflows goes on to do so: it gets the next 10 s at once, which is
  * all of the default allowance, and beyond that LOOK_AHEAD_TICKS more than it has
  * used up.
  */
 #define LOOK_AHEAD_OVERFLOW_TICKS	39
-
-/* The ceiling is raised when it is nearer than this part of the look-ahead. */
-#define LOOK_AHEAD_EARLY			4
 
 /* What a node asks for that wants to enter a tick. */
 typedef struct LookAhead
@@ -38,15 +41,17 @@ typedef struct LookAhead
 	uint64_t	tick;
 	uint64_t	now;			/* the clock */
 	uint64_t	allowance;		/* how far an ID may be ahead of it */
-	uint64_t	durable;		/* the ceiling, as far as it has been raised */
+	uint64_t	durable;		/* the ceiling that was flushed here, */
+	uint64_t	mark;			/* and the one that this session may use */
 	uint64_t	limit;			/* the last tick of the node's lease */
 	bool		overflow;		/* is the tick before it full? */
 } LookAhead;
 
 typedef enum LookAheadVerdict
 {
-	LOOK_AHEAD_ENTER,			/* the tick is at or below the ceiling */
+	LOOK_AHEAD_ENTER,			/* the tick is at or below the mark */
 	LOOK_AHEAD_ENTER_AND_RAISE, /* likewise, and the ceiling is near */
+	LOOK_AHEAD_WAIT,			/* the ceiling is high enough, the mark not yet */
 	LOOK_AHEAD_RAISE_FIRST,		/* the tick is above the ceiling */
 	LOOK_AHEAD_PAST_LIMIT		/* the tick is after the lease's window */
 } LookAheadVerdict;

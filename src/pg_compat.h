@@ -140,6 +140,27 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 #define compat_wait_event(name) PG_WAIT_EXTENSION
 #endif
 
+/*
+ * Whether there are synchronous standbys: a boolean until 15.12, 16.8 and 17.4, flags
+ * in its place from the next on.  The server may be older or newer than the headers.
+ */
+#include "replication/walsender_private.h"
+#ifdef SYNC_STANDBY_DEFINED
+#define COMPAT_SYNC_STANDBYS	(WalSndCtl->sync_standbys_status)
+#else
+#define COMPAT_SYNC_STANDBYS	(*(volatile uint8 *) &WalSndCtl->sync_standbys_defined)
+#endif
+#define COMPAT_SYNC_STANDBY_INIT		1
+#define COMPAT_SYNC_STANDBY_DEFINED		2
+
+static inline bool
+compat_sync_standbys_are_flags(int server_version)
+{
+	return server_version >= 180000 ||
+		(server_version % 10000 >= (server_version >= 170000 ? 5 :
+									server_version >= 160000 ? 9 : 13));
+}
+
 /* Functions that do not return: spelled so from 18 on. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn		pg_attribute_noreturn()

@@ -66,7 +66,7 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
 	pg_atomic_uint64 state;		/* last ID, or a start; see slots.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
-	pg_atomic_uint32 life;		/* how often the slot was taken from a node */
+	pg_atomic_uint32 life;		/* how often blocks taken from it were ended */
 	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
@@ -174,6 +174,13 @@ node_slot_life(NodeSlot *slot)
 
 	pg_read_barrier();
 	return life;
+}
+
+/* Let no session go on with IDs that it has taken before. */
+static inline void
+node_slot_end_blocks(NodeSlot *slot)
+{
+	pg_atomic_fetch_add_u32(&slot->life, 1);
 }
 
 static inline void

@@ -12,8 +12,8 @@
  *
  *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
  *						by compare-and-swap; replaced under the lock.
- *	NodeSlot.key, life, limit
- *						atomic.  Read without a lock, written under it.
+ *	NodeSlot.key, limit	atomic.  Read without a lock, written under it.
+ *	NodeSlot.life		atomic.
  *	NodeSlots.reservation	see ceiling.c.
  *	other atomics		are hints and counts: no ID depends on them.
  *	all else			the lock.  It is taken to find, give or take a slot, and
@@ -83,7 +83,10 @@ init_slots(void *memory)
 	slots->tranche_id = compat_new_tranche(SHARED_MEMORY_NAME("slots"));
 	LWLockInitialize(&slots->lock, slots->tranche_id);
 	pg_atomic_init_u32(&slots->reservation.loaded, 0);
+	SpinLockInit(&slots->reservation.mutex);
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
+	pg_atomic_init_u64(&slots->reservation.replicated, 0);
+	ConditionVariableInit(&slots->reservation.moved);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
 	init_slot(&slots->leased);
@@ -172,7 +175,7 @@ uint64
 slot_take(NodeSlot *slot)
 {
 	pg_atomic_write_u32(&slot->key, 0);
-	pg_atomic_fetch_add_u32(&slot->life, 1);
+	node_slot_end_blocks(slot);
 	return pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING);
 }
 

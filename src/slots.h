@@ -8,7 +8,10 @@
 #ifndef SLOTS_H
 #define SLOTS_H
 
+#include "access/xlogdefs.h"
+#include "storage/condition_variable.h"
 #include "storage/lwlock.h"
+#include "storage/spin.h"
 
 #include "slot.h"
 
@@ -33,7 +36,13 @@ typedef struct Reservation
 {
 	pg_atomic_uint32 loaded;	/* do the slots start above the ceiling? */
 	uint64		written;		/* the ceiling that was written last, in ticks */
-	pg_atomic_uint64 durable;	/* IDs up to this tick may be given out */
+	XLogRecPtr	written_at;		/* and the end of it in the WAL */
+	uint64		sent;			/* the ceiling that standbys are to have next, */
+	XLogRecPtr	sent_at;		/* likewise */
+	slock_t		mutex;
+	pg_atomic_uint64 durable;	/* the ceiling that was flushed here */
+	pg_atomic_uint64 replicated;	/* and by the synchronous standbys */
+	ConditionVariable moved;	/* waits for replicated */
 } Reservation;
 
 typedef struct NodeSlots

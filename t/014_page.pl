@@ -179,6 +179,8 @@ my %texts = (
 	'no contents' => substr($good, 0, 24) . "\0" x (8192 - 24),
 	'half a page' => substr($good, 0, 24 + 4) . "\0" x (8192 - 24 - 4),
 	'two pages' => $good x 2,
+	'a page and a half' => $good . substr($good, 0, 4096),
+	(map { ("cut to $_ bytes" => substr($good, 0, $_)) } (1, 100, 8191)),
 	map { ("bit flipped in byte $_" => flipped($good, $_)) } (24, 28, 32, 34, 40));
 foreach my $name (sort keys %texts)
 {
@@ -208,14 +210,15 @@ goes_on_ok('bit flipped in the header, the page is written');
 #
 # While the server is up.
 #
-foreach my $how ('missing', 'empty', 'two pages')
+foreach my $how ('missing', 'empty', 'cut', 'two pages')
 {
 	my $name = "$how while the server is up";
 
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	my $before = read_file($file);
 	copy($file, "$file.away") or die "could not copy $file: $!";
-	$how eq 'missing' ? unlink($file) : $how eq 'empty' ? truncate($file, 0) : append_to_file($file, $before);
+	$how eq 'missing' ? unlink($file) : $how eq 'empty' ? truncate($file, 0) :
+	  $how eq 'cut' ? truncate($file, 100) : append_to_file($file, $before);
 	advance();
 	refused_ok($name);
 	is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM scru64_generators'), 't', "$name: the view works");

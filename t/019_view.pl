@@ -113,7 +113,7 @@ foreach (1 .. 60)
 }
 $session->quit;
 is($above, 0, 'no ID is above durable_until');
-ok($raises >= 1 && $raises <= 2, "durable_until is raised every four seconds: $raises times in six");
+ok($raises >= 3 && $raises <= 5, "durable_until is raised every 1.5 seconds: $raises times in six");
 
 # A restart: no node is known any more, but where all of them start.
 my $last = in_view('1/8', 'last_id');

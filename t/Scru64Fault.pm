@@ -23,11 +23,14 @@ our @EXPORT = qw(
   copy_server
   end_load
   finish_load
+  flushes_of
   give
   give_until_given
+  hold_flushes
   kill_server
   log_counts
   logged
+  make_disk
   make_template
   number_of_ids
   page_file
@@ -35,10 +38,12 @@ our @EXPORT = qw(
   record_ids
   record_load
   record_problems
+  release_flushes
   replace_file
   set_clock
   start_load
   start_server
+  wait_for_flush
   with_clock
 );
 
@@ -99,11 +104,18 @@ sub with_clock
 {
 	my ($node, $code, %params) = @_;
 	my $clock = $node->basedir . '/clock';
+	my $hold = $node->basedir . '/hold_flush.so';
 
 	local %ENV = %ENV;
+	$ENV{LD_PRELOAD} = '';
+	if (-e $hold)
+	{
+		$ENV{LD_PRELOAD} = $hold;
+		$ENV{HOLD_FLUSH} = $node->basedir . '/hold_flush';
+	}
 	if (-e $clock)
 	{
-		$ENV{LD_PRELOAD} = $libfaketime;
+		$ENV{LD_PRELOAD} .= " $libfaketime";
 		$ENV{FAKETIME_TIMESTAMP_FILE} = $clock;
 		$ENV{FAKETIME_NO_CACHE} = 1;
 		$ENV{FAKETIME_DISABLE_SHM} = 1;
@@ -112,6 +124,65 @@ sub with_clock
 		$ENV{TZ} = 'UTC';
 	}
 	return $code->();
+}
+
+#
+# The server's disk
+#
+
+# Give a server that is stopped a disk on which flushes of the WAL can be held.  False
+# if there is no compiler.
+sub make_disk
+{
+	my ($node) = @_;
+	my ($dir) = __FILE__ =~ m{^(.*)/};
+
+	$node->append_conf('postgresql.conf', "fsync = on\nwal_sync_method = fdatasync");
+	return system('cc', '-shared', '-fPIC', '-o', $node->basedir . '/hold_flush.so',
+		"$dir/hold_flush.c", '-ldl') == 0;
+}
+
+# From here on no flush ends until they are released.
+sub hold_flushes
+{
+	my ($node) = @_;
+
+	unlink($node->basedir . '/hold_flush.log');
+	append_to_file($node->basedir . '/hold_flush', '');
+	return;
+}
+
+sub release_flushes
+{
+	my ($node) = @_;
+
+	unlink($node->basedir . '/hold_flush') or die "could not release flushes: $!";
+	return;
+}
+
+# How often a process has wanted a flush since they were held.
+sub flushes_of
+{
+	my ($node, $pid) = @_;
+	my $log = $node->basedir . '/hold_flush.log';
+
+	return scalar(grep { $_ eq $pid } split("\n", -e $log ? read_file($log) : ''));
+}
+
+# Wait until one of some processes does.
+sub wait_for_flush
+{
+	my ($node, @pids) = @_;
+
+	for my $attempt (1 .. 100 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		foreach my $pid (@pids)
+		{
+			return $pid if flushes_of($node, $pid) > 0;
+		}
+		sleep(0.01);
+	}
+	die 'no flush';
 }
 
 # Start a server.  After a crash the old processes may need a moment to go.
