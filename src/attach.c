@@ -105,6 +105,7 @@ attach_node(void)
 	uint64		now = clock_tick();
 
 	PreventCommandDuringRecovery("scru64_generate()");
+	check_server_settings();
 	drop_block();
 	if (session_node.spec.node.node_id_size == 0)
 		attach_leased(now, allowance_ticks());

@@ -8,8 +8,7 @@
  *	- session_node has the node of the setting that is in force, without a slot
  *	  when that has changed.
  *	- A value that was not valid never comes into force.
- *	- What is the server's is the same in all its sessions.  The library is not loaded
- *	  into one that has a value of its own.
+ *	- What is the server's is the same in all sessions that generate.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,6 +20,7 @@
 #include "pg_compat.h"
 
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -242,43 +242,56 @@ static const ServerSetting server_settings[] = {
 	.description = "What the realm calls this server; empty: cluster_name, or host and port."},
 };
 
+/* One that this session has a value of its own for, and where that is from. */
+static const char *own_setting = NULL;
+static GucSource own_source;
+
 /*
- * 55P02 if a session has set this before the library is loaded.
+ * Notice a value that is not the server's, from before the library was loaded.
  *
- * PostgreSQL would refuse the value, but has forgotten by then what the
- * configuration says, and would go on with the default.
+ * PostgreSQL is about to refuse it with a WARNING.  After a SET the server's value
+ * then counts.  But start-up options, and what ALTER ROLE or ALTER DATABASE says, have
+ * replaced what the configuration says, and the default would count; and so it is in a
+ * parallel worker, where the leader has not loaded the library.
  */
 static void
-refuse_session_value(const char *name)
+notice_own_value(const char *name)
 {
 	struct config_generic *placeholder = compat_find_setting(name);
+	GucSource	source;
 
-	/* the server's own: its defaults, files and command line */
-	if (placeholder == NULL || placeholder->source <= PGC_S_ARGV)
+	if (placeholder == NULL)
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
-			 errmsg("parameter \"%s\" cannot be set for a session", name),
-			 errdetail("It is the same for all sessions of the server, but this one has a value from source \"%s\".",
-					   GucSource_Names[placeholder->source]),
-			 errhint("Set it in postgresql.conf or by ALTER SYSTEM. Take it out of the client's start-up options, or RESET it where it was set: in this session, or by ALTER ROLE, ALTER DATABASE or ALTER FUNCTION.")));
+	source = IsParallelWorker() ? placeholder->source : placeholder->reset_source;
+	/* the server's own: its defaults, files and command line */
+	if (source <= PGC_S_ARGV)
+		return;
+	own_setting = name;
+	own_source = source;
 }
 
-/*
- * Refuses before it defines: a library that has failed to load is loaded again when
- * it is called next, and nothing can be defined twice.
- */
+/* 55P02 in a session that has a value of its own: it shall not generate by that. */
+void
+check_server_settings(void)
+{
+	if (own_setting != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
+				 errmsg("parameter \"%s\" cannot be set for a session", own_setting),
+				 errdetail("It is the same for all sessions of the server, but this one had a value from source \"%s\".",
+						   GucSource_Names[own_source]),
+				 errhint("Set it in postgresql.conf or by ALTER SYSTEM. Take it out of the client's start-up options, or RESET it by ALTER ROLE or ALTER DATABASE in a session that has not used scru64, and connect again.")));
+}
+
 static void
 define_server_settings(void)
 {
-	for (size_t i = 0; i < lengthof(server_settings); i++)
-		refuse_session_value(server_settings[i].name);
-
 	for (size_t i = 0; i < lengthof(server_settings); i++)
 	{
 		const ServerSetting *s = &server_settings[i];
 		int			flags = s->flags | GUC_ALLOW_IN_PARALLEL;
 
+		notice_own_value(s->name);
 		if (s->number != NULL)
 			DefineCustomIntVariable(s->name, s->description, s->details, s->number,
 									s->default_number, s->min, s->max, PGC_SIGHUP,

@@ -56,6 +56,7 @@ allowance_ticks(void)
 }
 
 extern void define_settings(void);
+extern void check_server_settings(void);
 extern const char *bad_environment_spec(void);
 
 #endif							/* SETTINGS_H */
