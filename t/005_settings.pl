@@ -587,7 +587,7 @@ DROP FUNCTION cheat();
 	}
 	# reading, writing and looking after tables go on
 	($out, $err) = new_session(
-		"CREATE TABLE kept (id scru64 PRIMARY KEY); INSERT INTO kept SELECT n::scru64 FROM generate_series(1, 1000) n; VACUUM ANALYZE kept; SELECT count(*) FROM kept WHERE id > '000000000000'; DROP TABLE kept",
+		"CREATE TABLE kept (id scru64 PRIMARY KEY); INSERT INTO kept SELECT n::scru64 FROM generate_series(1, 1000::bigint) n; VACUUM ANALYZE kept; SELECT count(*) FROM kept WHERE id > '000000000000'; DROP TABLE kept",
 		dbname => 'own');
 	is($out, '1000', "$mode, value of a database: its tables can be used");
 	unlike($err, qr/ERROR/, "$mode, value of a database: no error");
