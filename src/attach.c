@@ -1,11 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * attach.c
- *		Find the slot of the session's node: of the one that is set, or that is leased.
+ *		The session's node: find its slot, and see to it that it may enter a tick.
  *
- * Invariant: session_node.slot is NULL, or the slot that session_node.key had when it
- * was found, after the ceiling was loaded.  It may be another node's since: the key
- * in it tells.
+ * Invariants:
+ *
+ *	- session_node.slot is NULL, or the slot that session_node.key had when it was
+ *	  found, after the ceiling was loaded.  It may be another node's since: the key in
+ *	  it tells.
+ *
+ *	- session_node.open_tick was found to be at or below the ceiling, as far as that was
+ *	  safe for this session then, and within the lease's window.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,6 +20,7 @@
 #include "pg_compat.h"
 
 #include "access/parallel.h"
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
@@ -23,6 +29,7 @@
 #include "clock.h"
 #include "generate_errors.h"
 #include "lease.h"
+#include "look_ahead.h"
 #include "node_slots.h"
 #include "settings.h"
 
@@ -35,12 +42,11 @@ continue_after_prev(NodeSlot *slot, uint64 state)
 {
 	const NodeSpec *spec = &session_node.spec;
 	uint64		tick = scru64_get_timestamp(spec->node_prev);
-	uint64		durable = ceiling_durable();
 
 	if (node_state_last(state, &session_node.generator) >= spec->node_prev)
 		return true;
-	if (durable < tick)
-		ceiling_raise(slot, session_node.key, state, durable, tick, true);
+	if (ceiling_durable() < tick)
+		ceiling_raise(slot, session_node.key, state, tick, tick, true);
 	else
 		(void) node_slot_advance(slot, &state, spec->node_prev);
 	return false;
@@ -107,6 +113,7 @@ attach_node(void)
 	PreventCommandDuringRecovery("scru64_generate()");
 	check_server_settings();
 	drop_block();
+	session_node.open_tick = 0;
 	if (session_node.spec.node.node_id_size == 0)
 		attach_leased(now, allowance_ticks());
 	else
@@ -114,4 +121,53 @@ attach_node(void)
 	/* the leader would go on with IDs of before those of its workers */
 	if (IsParallelWorker())
 		node_slot_end_blocks(session_node.slot);
+}
+
+/*
+ * See to it that IDs of this tick may leave in this session.  False if they may not
+ * yet, after what could be done about it.  *paid is the clock if a raise was waited for.
+ */
+bool
+open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid)
+{
+	NodeSlot   *slot = session_node.slot;
+	NodeKey		key = session_node.key;
+	LookAhead	asked = {
+		.tick = tick,
+		.now = now,
+		.allowance = allowance_ticks(),
+		.durable = ceiling_durable(),
+		.mark = ceiling_mark(),
+		.limit = node_slot_limit(slot),
+		.overflow = overflow
+	};
+	uint64		target;
+	LeaseInfo	info;
+
+	switch (look_ahead(&asked, &target))
+	{
+		case LOOK_AHEAD_ENTER:
+			break;
+		case LOOK_AHEAD_ENTER_AND_RAISE:
+			/* not after the clock has passed what was paid for: one raise is enough */
+			if (now <= asked.mark)
+				ceiling_raise(slot, key, state, asked.durable + 1, target, false);
+			break;
+		case LOOK_AHEAD_RAISE_FIRST:
+			ceiling_raise(slot, key, state, tick, target, true);
+			/* FALLTHROUGH */
+		case LOOK_AHEAD_WAIT:
+			ceiling_wait_for_standbys(slot, key, state, tick);
+			*paid = now;
+			if (tick > ceiling_mark())
+				return false;
+			break;
+		case LOOK_AHEAD_PAST_LIMIT:
+			if (!lease_wait_for_renewal(slot, key, tick, &info))
+				lease_is_over(&info, tick);
+			return false;
+	}
+	session_node.open_tick = tick;
+	session_node.open_level = synchronous_commit;
+	return true;
 }

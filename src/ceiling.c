@@ -250,12 +250,12 @@ has_reached(NodeSlot *slot, NodeKey key, uint64 state)
 }
 
 /*
- * Raise the ceiling to a tick, for a node whose state needs it, unless it is not the
- * one that was seen.  Whoever does not want to wait leaves it to the session that is
- * just raising it.
+ * Raise the ceiling to a tick, for a node whose state needs it, unless it is high
+ * enough by now.  Whoever does not want to wait leaves it to the session that is just
+ * raising it.
  */
 void
-ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 seen, uint64 target,
+ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 enough, uint64 target,
 			  bool wait)
 {
 	Reservation *reservation = reservation_of_server();
@@ -263,7 +263,7 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 seen, uint64 tar
 
 	if (!ceiling_page_lock(wait))
 		return;
-	if (has_reached(slot, key, state) && ceiling_durable() == seen)
+	if (has_reached(slot, key, state) && ceiling_durable() < enough)
 	{
 		if (!ceiling_page_read(&ceiling))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
@@ -277,21 +277,29 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 seen, uint64 tar
 	ceiling_page_unlock();
 }
 
-/* Wait until the standbys have the ceiling of a tick, as far as it has been raised. */
+/*
+ * Wait until the standbys have the ceiling of a tick, as far as it has been raised,
+ * for a node whose state needs it.
+ *
+ * What they have reached is known from their last answer, and an idle one has nothing
+ * to answer to.  So after a while the ceiling is raised by a tick.
+ */
 void
-ceiling_wait_for_standbys(uint64 tick)
+ceiling_wait_for_standbys(NodeSlot *slot, NodeKey key, uint64 state, uint64 tick)
 {
 	static uint32 wait_event = 0;
 	Reservation *reservation = reservation_of_server();
-	long		nap = MIN_NAP_MS;
+	uint64		durable = ceiling_durable();
+	long		nap_ms = MIN_NAP_MS;
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event(WAIT_EVENT_NAME);
-	ConditionVariablePrepareToSleep(&reservation->moved);
 	while (ceiling_mark() < tick && tick <= ceiling_durable())
 	{
-		(void) ConditionVariableTimedSleep(&reservation->moved, nap, wait_event);
-		nap = Min(2 * nap, MAX_NAP_MS);
+		(void) ConditionVariableTimedSleep(&reservation->moved, nap_ms, wait_event);
+		if (nap_ms == MAX_NAP_MS)
+			ceiling_raise(slot, key, state, durable + 1, durable + 1, false);
+		nap_ms = Min(2 * nap_ms, MAX_NAP_MS);
 	}
 	ConditionVariableCancelSleep();
 }
@@ -325,6 +333,9 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 void
 ceiling_set(uint64 ceiling)
 {
+	Reservation *reservation = reservation_of_server();
+	XLogRecPtr	written_at;
+
 	/*
 	 * First the slots: so nothing leaves that the new ceiling does not cover.  If
 	 * it cannot be written, the next raise finds the old one on the page.  The
@@ -332,6 +343,9 @@ ceiling_set(uint64 ceiling)
 	 */
 	(void) ceiling_page_lock(true);
 	start_above(ceiling);
-	(void) ceiling_page_write(ceiling);
+	written_at = ceiling_page_write(ceiling);
+	SpinLockAcquire(&reservation->mutex);
+	reservation->written_at = written_at;
+	SpinLockRelease(&reservation->mutex);
 	ceiling_page_unlock();
 }

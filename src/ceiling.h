@@ -16,9 +16,10 @@
 extern void ceiling_load(uint64 now, uint64 allowance);
 extern uint64 ceiling_durable(void);
 extern uint64 ceiling_mark(void);
-extern void ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 seen,
+extern void ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 enough,
 						  uint64 target, bool wait);
-extern void ceiling_wait_for_standbys(uint64 tick);
+extern void ceiling_wait_for_standbys(NodeSlot *slot, NodeKey key, uint64 state,
+									  uint64 tick);
 extern void ceiling_set(uint64 ceiling);
 
 /* For the lease worker */

@@ -44,7 +44,7 @@ PG_FUNCTION_INFO_V1(scru64_generate_count);
 typedef struct Call
 {
 	bool		waited;			/* for the clock */
-	bool		raised;			/* the ceiling, or waited for it */
+	uint64		paid;			/* the clock when it asked for a raise, or 0 */
 } Call;
 
 /*
@@ -87,6 +87,7 @@ static bool
 next_of_block(uint64 now, uint64 *next)
 {
 	if (session_node.block_last < session_node.block_end &&
+		tick_is_open(scru64_get_timestamp(session_node.block_last)) &&
 		node_slot_life(session_node.slot) == session_node.life &&
 		generator_increment(&session_node.generator, session_node.block_last, now,
 							allowance_ticks(), next))
@@ -97,50 +98,6 @@ next_of_block(uint64 now, uint64 *next)
 	drop_block();
 	session_node.life = node_slot_life(session_node.slot);
 	return false;
-}
-
-/*
- * See to it that IDs of this tick may leave.  False if they may not yet, after what
- * could be done about it.
- */
-static bool
-open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, Call *call)
-{
-	NodeSlot   *slot = session_node.slot;
-	LookAhead	asked = {
-		.tick = tick,
-		.now = now,
-		.allowance = allowance_ticks(),
-		.durable = ceiling_durable(),
-		.mark = ceiling_mark(),
-		.limit = node_slot_limit(slot),
-		.overflow = overflow
-	};
-	uint64		target;
-	LeaseInfo	info;
-
-	switch (look_ahead(&asked, &target))
-	{
-		case LOOK_AHEAD_ENTER_AND_RAISE:
-			if (!call->raised)
-				ceiling_raise(slot, session_node.key, state, asked.durable, target, false);
-			call->raised = true;
-			return true;
-		case LOOK_AHEAD_ENTER:
-			return true;
-		case LOOK_AHEAD_RAISE_FIRST:
-			ceiling_raise(slot, session_node.key, state, asked.durable, target, true);
-			break;
-		case LOOK_AHEAD_WAIT:
-			ceiling_wait_for_standbys(tick);
-			break;
-		case LOOK_AHEAD_PAST_LIMIT:
-			if (!lease_wait_for_renewal(slot, session_node.key, tick, &info))
-				lease_is_over(&info, tick);
-			return false;
-	}
-	call->raised = true;
-	return tick <= ceiling_mark();
 }
 
 /*
@@ -187,7 +144,7 @@ enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow, C
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow, call) ||
+	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow, &call->paid) ||
 		!take(state, next))
 		return false;
 	if (overflow)
@@ -220,23 +177,14 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 /*
  * The clock by which a node goes on.
  *
- * A raise may take longer than it reaches ahead.  Then an ID is of the tick that was
- * paid for, though the clock has passed it: by the clock alone, the next raise would
- * begin, for ever.
+ * A raise may take longer than it reaches ahead.  Then an ID is of the time when it
+ * was asked for, though the clock has passed that: by the clock alone the next raise
+ * would begin, for ever.
  */
 static uint64
-clock_of_node(uint64 state, uint64 now, const Call *call)
+clock_of_call(uint64 now, const Call *call)
 {
-	uint64		mark;
-	uint64		tick;
-
-	if (!call->raised)
-		return now;
-	mark = ceiling_mark();
-	tick = node_state_tick(state);
-	return mark < now &&
-		(tick < mark || (tick == mark && node_state_is_id(state) && !is_full(state))) ?
-		mark : now;
+	return call->paid != 0 && now > ceiling_mark() ? Min(call->paid, now) : now;
 }
 
 /*
@@ -247,6 +195,7 @@ static pg_noinline bool
 next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
 {
 	uint64		allowance = allowance_ticks();
+	uint64		clock = clock_of_call(now, call);
 	uint64		last;
 	bool		full;
 
@@ -264,18 +213,25 @@ next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
 	if (full)
 		allowance = look_ahead_most(allowance);
 	last = node_state_last(*state, &session_node.generator);
-	switch (generator_next(&session_node.generator, last, clock_of_node(*state, now, call),
-						   allowance, pg_prng_uint32(&pg_global_prng_state), next))
+	switch (generator_next(&session_node.generator, last, clock, allowance,
+						   pg_prng_uint32(&pg_global_prng_state), next))
 	{
 		case GENERATOR_NEXT:
 			return enter_tick(state, last, *next, now, false, call);
 		case GENERATOR_NEXT_BY_OVERFLOW:
 			return enter_tick(state, last, *next, now, full, call);
 		case GENERATOR_WAIT:
-			wait_for_clock(*state, full,
-						   generator_due(&session_node.generator, last, allowance), call);
+			if (clock == now)
+				wait_for_clock(*state, full,
+							   generator_due(&session_node.generator, last, allowance), call);
+			call->paid = 0;
 			return false;
 		case GENERATOR_CLOCK_BEHIND:
+			if (clock < now)
+			{
+				call->paid = 0;
+				return false;
+			}
 			/* a new lease may help */
 			if (session_node.spec.node.node_id_size == 0)
 				lease_wake_worker(true);
@@ -298,10 +254,8 @@ next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
  * would be a large part of what an ID costs.
  */
 static pg_attribute_always_inline uint64
-next_id(void)
+next_id(Call *call)
 {
-	Call		call = {false, false};
-
 	for (;;)
 	{
 		uint64		now = clock_tick();
@@ -322,7 +276,8 @@ next_id(void)
 		}
 
 		if (likely(generator_increment(&session_node.generator, state, now,
-									   allowance_ticks(), &next)))
+									   allowance_ticks(), &next)) &&
+			likely(tick_is_open(scru64_get_timestamp(next))))
 		{
 			/* ahead of the clock, by load or because the clock went back */
 			if (scru64_get_timestamp(next) != now)
@@ -330,7 +285,7 @@ next_id(void)
 			if (likely(take(&state, next)))
 				return next;
 		}
-		else if (next_by_rules(&state, now, &call, &next))
+		else if (next_by_rules(&state, now, call, &next))
 			return next;
 	}
 }
@@ -339,8 +294,10 @@ next_id(void)
 Datum
 scru64_generate(PG_FUNCTION_ARGS)
 {
+	Call		call = {0};
+
 	(void) fcinfo;
-	PG_RETURN_INT64((int64) next_id());
+	PG_RETURN_INT64((int64) next_id(&call));
 }
 
 static int32
@@ -372,11 +329,12 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 		(rsinfo->allowedModes & SFRM_Materialize_Preferred))
 	{
 		int32		count = checked_count(PG_GETARG_INT32(0));
+		Call		call = {0};
 
 		InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 		for (int32 i = 0; i < count; i++)
 		{
-			Datum		id = Int64GetDatum((int64) next_id());
+			Datum		id = Int64GetDatum((int64) next_id(&call));
 			bool		isnull = false;
 
 			CHECK_FOR_INTERRUPTS();
@@ -391,10 +349,11 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->max_calls = (uint64) count;
+		funcctx->user_fctx = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(Call));
 	}
 
 	funcctx = SRF_PERCALL_SETUP();
 	if (funcctx->call_cntr < funcctx->max_calls)
-		SRF_RETURN_NEXT(funcctx, Int64GetDatum((int64) next_id()));
+		SRF_RETURN_NEXT(funcctx, Int64GetDatum((int64) next_id(funcctx->user_fctx)));
 	SRF_RETURN_DONE(funcctx);
 }

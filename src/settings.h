@@ -23,6 +23,8 @@ typedef struct SessionNode
 	NodeKey		key;
 	Generator	generator;
 	NodeSlot   *slot;			/* NULL until found */
+	uint64		open_tick;		/* IDs of it may leave in this session, */
+	int			open_level;		/* at this synchronous_commit */
 	uint64		block_last;		/* the last ID given of those that it has taken, */
 	uint64		block_end;		/* and the last one that it may give */
 	uint32		life;			/* of the slot when it has taken them */

@@ -172,8 +172,14 @@ $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replicatio
 my $standby_event = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? 'Scru64Standby' : 'Extension';
 move_clock(60_000);
 @clients = map { session_of('8/12') } (1 .. 8);
-my $local = session_of('9/12', 'synchronous_commit = local');
-next_id($_) foreach @clients;
+# of the same node, so that it enters ticks for the others
+my $local = session_of('8/12', 'synchronous_commit = local');
+foreach my $pause (60_000, 3_600_000)
+{
+	move_clock($pause);
+	my @ids = map { next_id($_) } @clients;
+	is(scalar(grep { /^\d+$/ && $_ >> 24 == $clock_ms >> 8 } @ids), 8, "after $pause ms without IDs: IDs of now") or diag("@ids");
+}
 move_clock(6 * $tick_ms);
 hold_flushes($standby);
 foreach my $tick (1 .. 10)
@@ -210,12 +216,33 @@ my ($out, $err) = try_statement($clients[0]->{session}, 'SELECT scru64_generate(
 like($err, qr/ERROR:  57014/, 'a session that waits is ended by its timeout');
 unlike($err, qr/WARNING|commit/, 'and nothing is said of commits');
 like(next_id($clients[0]), qr/57014/, 'nor has it an ID after that');
+like(next_id($local), qr/^\d+$/, 'the local session has one of the same tick');
+like(next_id($clients[0]), qr/57014/, 'and the other one still has none');
+my $prev = $node->safe_psql('postgres', 'SELECT ((' . (($clock_ms >> 8) + 30) . '::bigint << 24) + (8 << 12) + 5)::scru64');
+foreach my $setting ("scru64.node_spec = '$prev/12'", "scru64.cache = 10")
+{
+	$clients[0]->{session}->query_safe("SET $setting");
+	like(next_id($clients[0]), qr/57014/, "$setting: none either");
+}
+$clients[0]->{session}->query_safe('SET synchronous_commit = local');
+like(next_id($clients[0]), qr/^\d+$/, 'a session that does not want to wait any more has an ID');
+$clients[0]->{session}->query_safe('SET synchronous_commit = on');
+like(next_id($clients[0]), qr/57014/, 'and one that wants to again has none');
 $clients[1]->{session}->query_safe("SET statement_timeout = '100ms'");
 like(next_id($clients[1]), qr/57014/, 'nor has another one');
 start_next($clients[2]);
 ok(waits($clients[2], "wait_event = '$standby_event'"), 'a session waits');
 set_parameter($node, 'synchronous_standby_names', '');
 like(end_next($clients[2]), qr/^\d+$/, 'and goes on when there is to be no standby');
+
+# A ceiling from before there was to be a standby: it has it, and nothing to answer to.
+$standby->append_conf('postgresql.conf', 'wal_receiver_status_interval = 0');
+start_server($standby);
+catch_up($node, $standby);
+move_clock(60_000);
+like(next_id($local), qr/^\d+$/, 'no synchronous standby: an ID');
+set_parameter($node, 'synchronous_standby_names', 'standby', map { $_->{session} } @clients[ 2 .. 3 ]);
+like(next_id($clients[2]), qr/^\d+$/, 'there is one again: an ID');
 
 is(scalar(grep { $_ > 1 } values %given), 0, 'no ID came twice');
 $_->{session}->quit foreach (@clients, $local);
