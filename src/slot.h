@@ -49,15 +49,6 @@ typedef enum NodeCount
 	NODE_COUNTS
 } NodeCount;
 
-/* What is logged at most once in a while about a node. */
-typedef enum NodeLogKind
-{
-	NODE_LOG_START,
-	NODE_LOG_ROLLBACK,
-	NODE_LOG_WAIT,
-	NODE_LOG_KINDS
-} NodeLogKind;
-
 /*
  * One node's state, on a cache line of its own.  Read and written through the
  * functions below and those of slots.c only.
@@ -71,7 +62,6 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
 	pg_atomic_uint64 counts[NODE_COUNTS];
-	pg_atomic_uint64 logged[NODE_LOG_KINDS];	/* monotonic seconds, or 0 */
 } NodeSlot;
 
 /*

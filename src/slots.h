@@ -31,6 +31,18 @@
 /* Nodes that were leased since the start of the server, the last ones. */
 #define LEASED_NODES		64
 
+/* Nodes with the same remainder share the times of their last messages. */
+#define LOG_TIMES			64
+
+/* What is logged at most once in a while about a node, whatever slot it has. */
+typedef enum NodeLogKind
+{
+	NODE_LOG_START,
+	NODE_LOG_ROLLBACK,
+	NODE_LOG_WAIT,
+	NODE_LOG_KINDS
+} NodeLogKind;
+
 /* What ceiling.c keeps with the slots; see there for what guards what. */
 typedef struct Reservation
 {
@@ -55,6 +67,7 @@ typedef struct NodeSlots
 	uint32		starts;			/* serial number of the next start */
 	uint64		floor;			/* in ticks */
 	Reservation reservation;
+	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
 	uint64		retired_ids[RETIRED_NODES];
 	NodeKey		was_leased[LEASED_NODES];
@@ -68,7 +81,7 @@ typedef struct NodeSlots
 extern NodeSlots *node_slots;
 
 extern void ensure_slots(void);
-extern bool slot_log_is_due(NodeSlot *slot, NodeLogKind kind);
+extern bool node_log_is_due(NodeKey key, NodeLogKind kind);
 
 /* For all below the lock has to be held. */
 extern bool slot_report(NodeSlot *slot, NodeReport *report);
