@@ -333,7 +333,8 @@ hand_over(Worker *worker, RealmCall *call, HeldLease *next)
 	HeldLease	old = worker->held;
 	uint64		last_id;
 	HandOver	result = scru64_leased_hand_over(next->node, next->start_tick, next->limit_tick,
-												 tick_of_time(GetCurrentTimestamp()),
+												 tick_of_time(Max(GetCurrentTimestamp(),
+																  UNIX_EPOCH_TIMESTAMP)),
 												 allowance_ticks(), &last_id);
 
 	if (result == HAND_OVER_OVERLAPS)
