@@ -178,7 +178,7 @@ nap(void)
 	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP, wait_event);
 }
 
-/* Is it worth to wait for the worker? */
+/* Is it worth waiting for the worker? */
 static bool
 worth_waiting(const LeaseInfo *info, uint64 began)
 {

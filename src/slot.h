@@ -50,8 +50,10 @@ typedef enum NodeCount
 } NodeCount;
 
 /*
- * One node's state, on a cache line of its own.  Read and written through the
- * functions below and those of slots.c only.
+ * One node's state, on a cache line of its own.
+ *
+ * Without the lock of slots.c it is read and written through the functions below
+ * only, but for the clock, which generate.c observes.
  */
 typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
@@ -130,8 +132,8 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
  *
  * Ordering: it is read after the state and the key.  Within one life of a slot it
  * never falls, so the node has this limit or a later one when its state is
- * compared.  It is read only where a tick is entered: the other IDs of that tick,
- * and a block of them, are at or below it as well.
+ * compared.  It is asked for a tick before that is entered, or waited for: the other
+ * IDs of that tick, and a block of them, are at or below it as well.
  */
 static inline uint64
 node_slot_limit(NodeSlot *slot)
