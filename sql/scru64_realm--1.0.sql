@@ -1157,9 +1157,9 @@ COMMENT ON FUNCTION scru64_realm.prune(interval) IS 'delete leases that ended lo
 --
 -- No caller's search_path says what a function does. Names in an SQL body were bound
 -- when it was created, and SET would keep it from being inlined; the other functions look
--- names up when they run. Those that others may call, with their owner's rights, have a
--- time zone too, so that a day has 24 hours, a format for the times in their messages,
--- and an end to their waiting.
+-- names up when they run. Those that lock leases or the allocator have a time zone too, so
+-- that a day has 24 hours, a format for the times in their messages, and an end to their
+-- waiting.
 --
 -- Default privileges of whoever runs this script may have granted anything to
 -- anybody: start from nothing.
@@ -1177,7 +1177,8 @@ BEGIN
 		UNION ALL
 		SELECT 'FUNCTION', 'FUNCTION', p.oid::regprocedure::text, p.proacl,
 			   CASE WHEN p.prosqlbody IS NULL THEN 'SET search_path = pg_catalog, pg_temp' END ||
-			   CASE WHEN p.prosecdef THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET lock_timeout = '10s'$$ ELSE '' END
+			   CASE WHEN p.proname IN ('lease', 'renew', 'release', 'split', 'nothing_was_lost', 'prune')
+			   THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' SET lock_timeout = '10s'$$ ELSE '' END
 		FROM pg_proc AS p WHERE p.pronamespace = 'scru64_realm'::regnamespace
 		UNION ALL
 		SELECT 'SCHEMA', 'SCHEMA', n.oid::regnamespace::text, n.nspacl, NULL

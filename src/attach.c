@@ -95,7 +95,7 @@ attach_set(uint64 now, uint64 allowance)
 	} while (!continue_after_prev(slot, state));
 
 	if (!node_state_is_id(state) && node_state_tick(state) > now)
-		log_start(slot, state);
+		log_start(state);
 	session_node.slot = slot;
 }
 

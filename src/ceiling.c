@@ -3,7 +3,7 @@
  * ceiling.c
  *		The ceiling: how far the IDs of this server may go.
  *
- * Loads, raises and sets the ceiling for the slots of node_slots.c, and keeps it on
+ * Loads, raises and sets the ceiling for the slots of slots.c, and keeps it on
  * the page of ceiling_page.c.
  *
  * Every ID that leaves is of a tick at or below the ceiling, and the ceiling is

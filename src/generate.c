@@ -124,7 +124,7 @@ observe_clock(NodeSlot *slot, uint64 now)
 			pg_atomic_compare_exchange_u64(&slot->clock, &seen, now))
 		{
 			node_slot_count(slot, NODE_ROLLBACKS);
-			log_rollback(slot, seen, now);
+			log_rollback(seen, now);
 		}
 	}
 }
@@ -165,7 +165,7 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 		node_slot_count(slot, NODE_WAITS);
 		if (full)
 			node_slot_count(slot, NODE_SATURATED);
-		log_wait(slot, state);
+		log_wait(state);
 		/* a larger node may help */
 		if (session_node.spec.node.node_id_size == 0)
 			lease_wake_worker(false);

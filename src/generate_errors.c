@@ -157,9 +157,9 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 
 /* The node starts in the future, where its first ID will be. */
 void
-log_start(NodeSlot *slot, uint64 state)
+log_start(uint64 state)
 {
-	if (!slot_log_is_due(slot, NODE_LOG_START))
+	if (!node_log_is_due(session_node.key, NODE_LOG_START))
 		return;
 	ereport(LOG,
 			(errmsg("node %s starts after %s, which is ahead of the clock",
@@ -170,9 +170,9 @@ log_start(NodeSlot *slot, uint64 state)
 
 /* Times in ticks. */
 void
-log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
+log_rollback(uint64 seen, uint64 now)
 {
-	if (!slot_log_is_due(slot, NODE_LOG_ROLLBACK))
+	if (!node_log_is_due(session_node.key, NODE_LOG_ROLLBACK))
 		return;
 	ereport(LOG,
 			(errmsg("the clock went back from %s to %s",
@@ -183,9 +183,9 @@ log_rollback(NodeSlot *slot, uint64 seen, uint64 now)
 }
 
 void
-log_wait(NodeSlot *slot, uint64 state)
+log_wait(uint64 state)
 {
-	if (!slot_log_is_due(slot, NODE_LOG_WAIT))
+	if (!node_log_is_due(session_node.key, NODE_LOG_WAIT))
 		return;
 	ereport(LOG,
 			(errmsg("node %s waits for the clock", session_node_text()),

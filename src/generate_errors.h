@@ -17,8 +17,8 @@ pg_noreturn extern void clock_behind(uint64 state);
 pg_noreturn extern void no_lease(const LeaseInfo *info, bool has_place);
 pg_noreturn extern void lease_is_over(const LeaseInfo *info, uint64 tick);
 
-extern void log_start(NodeSlot *slot, uint64 state);
-extern void log_rollback(NodeSlot *slot, uint64 seen, uint64 now);
-extern void log_wait(NodeSlot *slot, uint64 state);
+extern void log_start(uint64 state);
+extern void log_rollback(uint64 seen, uint64 now);
+extern void log_wait(uint64 state);
 
 #endif							/* GENERATE_ERRORS_H */

@@ -178,7 +178,7 @@ nap(void)
 	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP, wait_event);
 }
 
-/* Is it worth to wait for the worker? */
+/* Is it worth waiting for the worker? */
 static bool
 worth_waiting(const LeaseInfo *info, uint64 began)
 {
@@ -191,6 +191,9 @@ worth_waiting(const LeaseInfo *info, uint64 began)
 /*
  * The slot of the server's lease, its node and its state.  Waits for the worker,
  * cancellably and not for long; NULL if there is no lease then, and why.
+ *
+ * Ordering: busy is read before the slot; the worker gives that to the node before it
+ * is no longer busy.
  */
 NodeSlot *
 lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
@@ -198,14 +201,15 @@ lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 	uint64		began = monotonic_ms();
 	NodeSlot   *slot;
 
+	*info = lease_info();
 	while ((slot = leased_slot_find(key, state)) == NULL)
 	{
 		*has_place = request_worker();
-		*info = lease_info();
 		if (!*has_place || !worth_waiting(info, began))
 			break;
 		lease_wake_worker(true);
 		nap();
+		*info = lease_info();
 	}
 	ConditionVariableCancelSleep();
 	return slot;
@@ -214,6 +218,9 @@ lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 /*
  * Wait until the window of the lease reaches a tick, or the slot is another
  * node's.  False if no renewal is on its way or it takes too long.
+ *
+ * Ordering: busy is read before the limit; the worker raises that before it is no
+ * longer busy.
  */
 bool
 lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
@@ -228,9 +235,8 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 	do
 	{
 		nap();
-		reached = !node_slot_read(slot, key, &state) ||
-			pg_atomic_read_u64(&slot->limit) >= tick;
 		*info = lease_info();
+		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
 	} while (!reached && info->busy && monotonic_ms() - began < MAX_WAIT);
 	ConditionVariableCancelSleep();
 	return reached;

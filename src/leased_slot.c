@@ -134,12 +134,14 @@ HandOver
 scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now,
 						uint64 allowance, uint64 *last_id)
 {
-	NodeSlot   *slot = &node_slots->leased;
+	NodeSlot   *slot;
 	HandOver	result = HAND_OVER_DONE;
 	NodeKey		key;
 	uint64		state;
 	uint64		last;
 
+	ensure_slots();
+	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	key = pg_atomic_read_u32(&slot->key);
 	last = node_state_tick(pg_atomic_read_u64(&slot->state));
@@ -166,8 +168,10 @@ scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 
 void
 scru64_leased_extend(Scru64Node node, uint64 limit)
 {
-	NodeSlot   *slot = &node_slots->leased;
+	NodeSlot   *slot;
 
+	ensure_slots();
+	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u32(&slot->key) == node_key(node) &&
 		pg_atomic_read_u64(&slot->limit) < limit)

@@ -25,7 +25,7 @@ find_slot(NodeKey key)
 	return NULL;
 }
 
-/* The same for what is in a place of a retired node, if there is anything. */
+/* Forget a retired node, if there is one in this place. */
 static void
 forget_retired(int place)
 {

@@ -284,17 +284,18 @@ note_conjuncts(Node *node, HTAB *known)
 	return expression_tree_walker(node, note_conjuncts, known);
 }
 
-/* A reset callback that is there to be found, see below. */
+/* A reset callback that marks a context, see known_conjuncts(). */
 static void
 do_nothing(void *known pg_attribute_unused())
 {
 }
 
 /*
- * The conjuncts noted so far.  They hang on the planner's memory context, as the
- * argument of a reset callback: the planner has no place for an estimator to keep
- * anything, and this one lasts as long as the clauses do.  A function that is
- * called for an estimate may have queries planned: they have a context of their
+ * The conjuncts noted so far.  They are in a child of the planner's memory context,
+ * as the argument of a reset callback: the planner has no place for an estimator to
+ * keep anything, and this one goes with the clauses or before.  What leads there is
+ * in the same child, so nothing is left that points at what is gone.  A function that
+ * is called for an estimate may have queries planned: they have a context of their
  * own.
  */
 static HTAB *
@@ -302,21 +303,23 @@ known_conjuncts(MemoryContext planner_cxt)
 {
 	HASHCTL		ctl = {
 		.keysize = sizeof(List *),
-		.entrysize = sizeof(Conjunct),
-		.hcxt = planner_cxt
+		.entrysize = sizeof(Conjunct)
 	};
-	MemoryContextCallback *holder = planner_cxt->reset_cbs;
+	MemoryContext child = planner_cxt->firstchild;
+	MemoryContextCallback *holder;
 
-	while (holder != NULL && holder->func != do_nothing)
-		holder = holder->next;
-	if (holder == NULL)
-	{
-		holder = MemoryContextAlloc(planner_cxt, sizeof(*holder));
-		holder->func = do_nothing;
-		holder->arg = hash_create("scru64 conjuncts", FEW_CONJUNCTS, &ctl,
-								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		MemoryContextRegisterResetCallback(planner_cxt, holder);
-	}
+	while (child != NULL && (child->reset_cbs == NULL || child->reset_cbs->func != do_nothing))
+		child = child->nextchild;
+	if (child != NULL)
+		return child->reset_cbs->arg;
+
+	child = AllocSetContextCreate(planner_cxt, "scru64 conjuncts", ALLOCSET_SMALL_SIZES);
+	ctl.hcxt = child;
+	holder = MemoryContextAlloc(child, sizeof(*holder));
+	holder->func = do_nothing;
+	holder->arg = hash_create("scru64 conjuncts", FEW_CONJUNCTS, &ctl,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	MemoryContextRegisterResetCallback(child, holder);
 	return holder->arg;
 }
 

@@ -49,18 +49,11 @@ typedef enum NodeCount
 	NODE_COUNTS
 } NodeCount;
 
-/* What is logged at most once in a while about a node. */
-typedef enum NodeLogKind
-{
-	NODE_LOG_START,
-	NODE_LOG_ROLLBACK,
-	NODE_LOG_WAIT,
-	NODE_LOG_KINDS
-} NodeLogKind;
-
 /*
- * One node's state, on a cache line of its own.  Read and written through the
- * functions below and those of slots.c only.
+ * One node's state, on a cache line of its own.
+ *
+ * Without the lock of slots.c it is read and written through the functions below
+ * only, but for the clock, which generate.c observes.
  */
 typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
@@ -71,7 +64,6 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
 	pg_atomic_uint64 counts[NODE_COUNTS];
-	pg_atomic_uint64 logged[NODE_LOG_KINDS];	/* monotonic seconds, or 0 */
 } NodeSlot;
 
 /*
@@ -140,8 +132,8 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
  *
  * Ordering: it is read after the state and the key.  Within one life of a slot it
  * never falls, so the node has this limit or a later one when its state is
- * compared.  It is read only where a tick is entered: the other IDs of that tick,
- * and a block of them, are at or below it as well.
+ * compared.  It is asked for a tick before that is entered, or waited for: the other
+ * IDs of that tick, and a block of them, are at or below it as well.
  */
 static inline uint64
 node_slot_limit(NodeSlot *slot)

@@ -70,8 +70,6 @@ init_slot(NodeSlot *slot)
 	pg_atomic_init_u64(&slot->entered, 0);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		pg_atomic_init_u64(&slot->counts[i], 0);
-	for (int i = 0; i < NODE_LOG_KINDS; i++)
-		pg_atomic_init_u64(&slot->logged[i], 0);
 }
 
 static void
@@ -87,6 +85,8 @@ init_slots(void *memory)
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
 	pg_atomic_init_u64(&slots->reservation.replicated, 0);
 	ConditionVariableInit(&slots->reservation.moved);
+	for (int i = 0; i < NODE_LOG_KINDS * LOG_TIMES; i++)
+		pg_atomic_init_u64(&slots->logged[i / LOG_TIMES][i % LOG_TIMES], 0);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
 	init_slot(&slots->leased);
@@ -109,13 +109,14 @@ ensure_slots(void)
  * other one is what is logged about.
  */
 bool
-slot_log_is_due(NodeSlot *slot, NodeLogKind kind)
+node_log_is_due(NodeKey key, NodeLogKind kind)
 {
-	uint64		last = pg_atomic_read_u64(&slot->logged[kind]);
+	pg_atomic_uint64 *logged = &node_slots->logged[kind][node_of_key(key).node_id % LOG_TIMES];
+	uint64		last = pg_atomic_read_u64(logged);
 	uint64		now = (uint64) monotonic_ms() / 1000;
 
 	return (last == 0 || now - last >= LOG_INTERVAL) &&
-		pg_atomic_compare_exchange_u64(&slot->logged[kind], &last, Max(now, 1));
+		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
 }
 
 /*

@@ -31,6 +31,18 @@
 /* Nodes that were leased since the start of the server, the last ones. */
 #define LEASED_NODES		64
 
+/* Nodes with the same remainder share the times of their last messages. */
+#define LOG_TIMES			64
+
+/* What is logged at most once in a while about a node, whatever slot it has. */
+typedef enum NodeLogKind
+{
+	NODE_LOG_START,
+	NODE_LOG_ROLLBACK,
+	NODE_LOG_WAIT,
+	NODE_LOG_KINDS
+} NodeLogKind;
+
 /* What ceiling.c keeps with the slots; see there for what guards what. */
 typedef struct Reservation
 {
@@ -49,17 +61,23 @@ typedef struct NodeSlots
 {
 	LWLock		lock;
 	int			tranche_id;
-	int			hand;			/* where the last slot was taken away */
-	int			next_retired;	/* where the search for a place begins */
-	int			next_leased;
 	uint32		starts;			/* serial number of the next start */
 	uint64		floor;			/* in ticks */
 	Reservation reservation;
+	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
+
+	/* What node_slots.c keeps */
+	int			hand;			/* where the last slot was taken away */
+	int			next_retired;	/* where the search for a place begins */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
 	uint64		retired_ids[RETIRED_NODES];
-	NodeKey		was_leased[LEASED_NODES];
+
+	/* What leased_slot.c keeps */
+	int			next_leased;	/* where the next node is noted in was_leased */
+	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
 	NodeKey		ended_key;		/* of a lease that was ended, */
 	uint64		ended_state;	/* and its last state, or 0 */
+
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];
 } NodeSlots;
@@ -68,15 +86,15 @@ typedef struct NodeSlots
 extern NodeSlots *node_slots;
 
 extern void ensure_slots(void);
-extern bool slot_log_is_due(NodeSlot *slot, NodeLogKind kind);
+extern bool node_log_is_due(NodeKey key, NodeLogKind kind);
+extern uint64 last_of_state(Scru64Node node, uint64 state);
 
-/* For all below the lock has to be held. */
+/* For all below the lock has to be held, for slot_report() shared at least. */
 extern bool slot_report(NodeSlot *slot, NodeReport *report);
 extern uint64 slot_take(NodeSlot *slot);
 extern void slot_give(NodeSlot *slot, NodeKey key, uint64 state);
 extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now);
 extern uint64 start_word(uint64 timestamp);
-extern uint64 last_of_state(Scru64Node node, uint64 state);
 extern void forget_state(uint64 state);
 
 #endif							/* SLOTS_H */

@@ -161,6 +161,20 @@ $node->stop;
 move_clock(0);
 start_server($node, fake_monotonic => 1);
 
+# A slot that was another node's is no reason to be silent, nor to say a thing twice.
+my $later = "SELECT scru64_set_ceiling(clock_timestamp() + '6 s')";
+my $starts = sub {
+	my ($spec) = @_;
+	return scalar(logged($node, "LOG:  node $spec starts after .*, which is ahead of the clock"));
+};
+my %before = map { $_ => $starts->($_) } '1/8', '2/8';
+$node->safe_psql('postgres', $later);
+last_of('1/8', 1);
+$node->safe_psql('postgres', $later);
+last_of($_, 1) foreach ('2/8', '1/8');
+is(join(' ', map { $starts->($_) - $before{$_} } sort keys %before), '1 1',
+	'nodes that start ahead of the clock in slots of others: once each');
+
 #
 # Overflows and waits
 #

@@ -60,13 +60,15 @@ WHERE pronamespace = 'scru64_realm'::regnamespace
 ORDER BY proname COLLATE "C";
 SELECT nspowner::regrole AS owner, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
 FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'scru64_realm' AND grantee <> nspowner;
--- Every definer has settings of its own, and a search_path every function whose names were
--- not bound when it was created.
+-- A search_path has every definer, and every function whose names were not bound when it
+-- was created. Those that lock leases or the allocator have more.
 SELECT proname, proconfig FROM pg_proc
 WHERE pronamespace = 'scru64_realm'::regnamespace AND (prosecdef OR prosqlbody IS NULL)
-	AND coalesce(proconfig, '{}') <> CASE WHEN prosecdef
-		THEN ARRAY['search_path=pg_catalog, pg_temp', 'TimeZone=UTC', 'DateStyle=ISO, YMD', 'lock_timeout=10s']
-		ELSE ARRAY['search_path=pg_catalog, pg_temp'] END;
+	AND 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(proconfig, '{}'));
+SELECT array_agg(proname ORDER BY proname COLLATE "C") AS functions, settings
+FROM pg_proc, LATERAL array_remove(proconfig, 'search_path=pg_catalog, pg_temp') AS settings
+WHERE pronamespace = 'scru64_realm'::regnamespace AND settings <> '{}'
+GROUP BY settings;
 -- Every object, and every column of a table or view, has a comment.
 SELECT pg_describe_object(classid, objid, objsubid) AS object
 FROM pg_depend

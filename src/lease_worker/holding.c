@@ -164,7 +164,7 @@ can_resume(HeldLease *held, uint64 ceiling)
 		return false;
 	if (scru64_leased_look(&look) && nodes_equal(look.node, held->node))
 		return true;
-	/* of a worker that was changing it */
+	/* a worker was changing the node, and the slot has one that was not kept */
 	(void) scru64_leased_end();
 	return held->start_tick < ceiling && ceiling <= held->limit_tick &&
 		scru64_leased_begin(held->node, ceiling, held->limit_tick);
@@ -183,7 +183,7 @@ resume_lease(Worker *worker)
 		begin_lease(worker, &held);
 	else
 	{
-		/* of a worker that has left nothing: nobody could renew or release it */
+		/* a worker has kept no lease of the node in the slot: nobody could renew or release it */
 		(void) scru64_leased_end();
 		keep_lease(&worker->held);
 	}
@@ -333,7 +333,8 @@ hand_over(Worker *worker, RealmCall *call, HeldLease *next)
 	HeldLease	old = worker->held;
 	uint64		last_id;
 	HandOver	result = scru64_leased_hand_over(next->node, next->start_tick, next->limit_tick,
-												 tick_of_time(GetCurrentTimestamp()),
+												 tick_of_time(Max(GetCurrentTimestamp(),
+																  UNIX_EPOCH_TIMESTAMP)),
 												 allowance_ticks(), &last_id);
 
 	if (result == HAND_OVER_OVERLAPS)
