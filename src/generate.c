@@ -191,7 +191,7 @@ clock_of_call(uint64 now, const Call *call)
  * All that generator_increment() does not do.  False if there is nothing to
  * advance to yet: read the state anew.
  */
-static pg_noinline bool
+static bool
 next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
 {
 	uint64		allowance = allowance_ticks();
@@ -243,7 +243,8 @@ next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
 }
 
 /*
- * The next ID of the session's node.
+ * The next ID, if it is another one of a tick that is open.  False if there is more to
+ * do, or another session was faster.
  *
  * The clock is read before the state, so that little time passes, in which
  * another session could be faster, between reading and advancing it.  If one
@@ -253,41 +254,56 @@ next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
  * Inlined by order: compilers need not where there are several callers, and the call
  * would be a large part of what an ID costs.
  */
-static pg_attribute_always_inline uint64
-next_id(Call *call)
+static pg_attribute_always_inline bool
+next_at_once(uint64 *next)
 {
-	for (;;)
+	uint64		now = clock_tick();
+	uint64		state;
+
+	if (unlikely(session_node.slot == NULL))
+		return false;
+	if (unlikely(scru64_cache > 1) && next_of_block(now, next))
+		return true;
+	if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)) ||
+		unlikely(!generator_increment(&session_node.generator, state, now,
+									  allowance_ticks(), next)) ||
+		unlikely(!tick_is_open(scru64_get_timestamp(*next))))
+		return false;
+	/* ahead of the clock, by load or because the clock went back */
+	if (scru64_get_timestamp(*next) != now)
+		observe_clock(session_node.slot, now);
+	return take(&state, *next);
+}
+
+/* The next ID, whatever it takes. */
+static pg_noinline uint64
+next_after_all(Call *call)
+{
+	uint64		next;
+
+	while (!next_at_once(&next))
 	{
 		uint64		now = clock_tick();
 		uint64		state;
-		uint64		next;
 
-		if (unlikely(session_node.slot == NULL))
-		{
+		if (session_node.slot == NULL ||
+			!node_slot_read(session_node.slot, session_node.key, &state))
 			attach_node();
-			continue;
-		}
-		if (unlikely(scru64_cache > 1) && next_of_block(now, &next))
-			return next;
-		if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)))
-		{
-			attach_node();
-			continue;
-		}
-
-		if (likely(generator_increment(&session_node.generator, state, now,
-									   allowance_ticks(), &next)) &&
-			likely(tick_is_open(scru64_get_timestamp(next))))
-		{
-			/* ahead of the clock, by load or because the clock went back */
-			if (scru64_get_timestamp(next) != now)
-				observe_clock(session_node.slot, now);
-			if (likely(take(&state, next)))
-				return next;
-		}
 		else if (next_by_rules(&state, now, call, &next))
-			return next;
+			break;
 	}
+	return next;
+}
+
+/* The next ID of the session's node. */
+static pg_attribute_always_inline Datum
+next_id(Call *call)
+{
+	uint64		next;
+
+	if (unlikely(!next_at_once(&next)))
+		next = next_after_all(call);
+	return Int64GetDatum((int64) next);
 }
 
 /* scru64_generate() -> scru64: the next ID of the session's node. */
@@ -297,7 +313,7 @@ scru64_generate(PG_FUNCTION_ARGS)
 	Call		call = {0};
 
 	(void) fcinfo;
-	PG_RETURN_INT64((int64) next_id(&call));
+	return next_id(&call);
 }
 
 static int32
@@ -334,7 +350,7 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 		InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 		for (int32 i = 0; i < count; i++)
 		{
-			Datum		id = Int64GetDatum((int64) next_id(&call));
+			Datum		id = next_id(&call);
 			bool		isnull = false;
 
 			CHECK_FOR_INTERRUPTS();
@@ -354,6 +370,6 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 
 	funcctx = SRF_PERCALL_SETUP();
 	if (funcctx->call_cntr < funcctx->max_calls)
-		SRF_RETURN_NEXT(funcctx, Int64GetDatum((int64) next_id(funcctx->user_fctx)));
+		SRF_RETURN_NEXT(funcctx, next_id(funcctx->user_fctx));
 	SRF_RETURN_DONE(funcctx);
 }
