@@ -72,6 +72,50 @@ note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys
 is(join(' ', grep { !/^(55000|57P01|57P03)$/ } keys %{$errors}), '', 'no other error');
 
 #
+# A session at the limit, which is stopped while it looks at the worker, until that has
+# renewed the lease
+#
+SKIP:
+{
+	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	# 16 IDs in a tick, which may be a minute ahead of the clock
+	my $server = fleet_server($template, 'd', fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '20', rollback_allowance => '60s'));
+	isnt(wait_for_lease($server, 10), '', 'a server with a small node');
+	my $dir = $server->basedir;
+	my $session = open_session($server);
+	my $pid = $session->query_safe('SELECT scru64_generate(); SELECT pg_backend_pid()') =~ /^(\d+)$/m ? $1 : die 'no pid';
+	my $worker = lease_sql($server, 'worker_pid');
+	kill('STOP', $worker);
+	wait_until(30, sub { lease_sql($server, "expires_at < now() + '55 s'") eq 't' });
+	my $renewed = lease_sql($server, 'renewed_at');
+	my $gdb = IPC::Run::start(
+		[
+			'gdb', '-batch', '-nx', '-p', $pid,
+			'-ex', 'handle SIGUSR1 nostop noprint pass',
+			'-ex', 'break lease_info',
+			'-ex', "shell touch $dir/looks",
+			'-ex', 'continue',
+			'-ex', "shell touch $dir/looking; while [ ! -e $dir/renewed ]; do sleep 0.05; done",
+			'-ex', 'detach'
+		],
+		'<', '/dev/null', '>&', "$dir/gdb_limit.log");
+
+	wait_until(20, sub { -e "$dir/looks" });
+	start_statement($session, 'SELECT max(id) FROM scru64_generate(16 * 4 * 56) id');
+	ok(wait_until(20, sub { -e "$dir/looking" }), 'a session is at the limit');
+	kill('CONT', $worker);
+	ok(wait_until(20, sub { lease_sql($server, "renewed_at > '$renewed' AND expires_at > now() + '60 s'") eq 't' }), 'the lease is renewed meanwhile');
+	replace_file("$dir/renewed", '');
+	$gdb->finish;
+	my ($out, $err) = try_statement($session, 'SELECT 1');
+	skip 'the debugger could not stop it there', 1 if read_file("$dir/gdb_limit.log") !~ /^Breakpoint 1, /m;
+	is($err, '', 'the session goes on');
+	note_ids($server, grep { /^[0-9a-z]{12}$/ } split(/\n/, $out));
+	$session->quit;
+	$server->stop;
+}
+
+#
 # A session that has found its tick below the limit, and is stopped before it takes the
 # ID, until the node is somebody else's
 #
