@@ -116,7 +116,10 @@ clock_behind(uint64 state)
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
 }
 
-/* 55000 */
+/*
+ * 55000.  Why an attempt failed is not for everybody: it may name the realm's host and
+ * user.
+ */
 void
 no_lease(const LeaseInfo *info, bool has_place)
 {
@@ -125,8 +128,9 @@ no_lease(const LeaseInfo *info, bool has_place)
 			 errmsg("this server has no lease of a node"),
 			 !has_place ?
 			 errdetail("There is no free slot for the lease worker.") :
-			 info->last_error[0] != '\0' ?
-			 errdetail("The lease worker says: %s", info->last_error) :
+			 info->last_error_at != 0 ?
+			 errdetail("The last attempt to get one failed at %s.",
+					   time_text(info->last_error_at)) :
 			 errdetail("The lease worker has not got one yet."),
 			 !has_place ?
 			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
@@ -141,10 +145,10 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the lease of node %s is over", session_node_text()),
-			 info->last_error[0] != '\0' ?
-			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s. The lease worker says: %s",
+			 info->last_error_at != 0 ?
+			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s. The last attempt to renew it failed at %s.",
 					   time_text(info->expires_at), time_text(time_of_tick(tick)),
-					   info->last_error) :
+					   time_text(info->last_error_at)) :
 			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.",
 					   time_text(info->expires_at), time_text(time_of_tick(tick))),
 			 errhint("See the view %s: either the realm cannot be reached, or this server's clock is ahead of the realm's.",

@@ -205,9 +205,10 @@ lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 	while ((slot = leased_slot_find(key, state)) == NULL)
 	{
 		*has_place = request_worker();
+		/* also if it is not waited for: then the next attempt is sooner */
+		lease_wake_worker(true);
 		if (!*has_place || !worth_waiting(info, began))
 			break;
-		lease_wake_worker(true);
 		nap();
 		*info = lease_info();
 	}

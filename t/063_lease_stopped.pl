@@ -26,7 +26,7 @@ my $node_a = wait_for_lease($server_a, 10);
 my $node_b = wait_for_lease($server_b, 10);
 is(join(' ', sort($node_a, $node_b)), '0/10 1/10', 'two servers have the two nodes');
 begin_load($_, 3) foreach ($server_a, $server_b, $server_c);
-like(wait_until(5, sub { my (undef, $err) = try_generate($server_c); $err =~ /(realm is full)/ ? $1 : '' }), qr/full/, 'a third has none');
+like(wait_until(5, sub { try_generate($server_c); lease_sql($server_c, 'last_error') =~ /(realm is full)/ ? $1 : '' }), qr/full/, 'a third has none');
 
 #
 # All of a server, past the end of its lease
@@ -37,7 +37,7 @@ my $taken = wait_for_lease($server_c, 30);
 is($taken, $node_a, sprintf('the node of the one that is stopped is free after %.1f s', time() - $began));
 sleep(1);
 signal_server($server_a, 'CONT');
-like(wait_until(10, sub { my (undef, $err) = try_generate($server_a); $err =~ /(realm is full)/ ? $1 : '' }), qr/full/,
+like(wait_until(10, sub { try_generate($server_a); lease_sql($server_a, 'last_error') =~ /(realm is full)/ ? $1 : '' }), qr/full/,
 	'it goes on, and has none');
 is(lease_of($server_a), '', 'nor does the view say so');
 

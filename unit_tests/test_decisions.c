@@ -208,25 +208,59 @@ the_size_that_is_wanted(void)
 	CHECK_INT(wanted_size(&plan), ==, 6);
 }
 
+/* Does a call have it tried at once? */
+static bool
+heeds_call(Plan plan)
+{
+	plan.next_attempt_ms = NOW_MS + 60000;
+	plan_call(&plan);
+	return plan.next_attempt_ms <= NOW_MS;
+}
+
 static void
 calls_of_sessions_are_heeded_once_in_a_while(void)
 {
 	Plan		plan = held();
 
 	plan.last_called_ms = NOW_MS - MIN_LEASE_PAUSE_MS + 1;
-	CHECK(!heeds_call(&plan));
+	CHECK(!heeds_call(plan));
 	plan.last_called_ms--;
-	CHECK(heeds_call(&plan));
-	plan.failures = 1;
-	CHECK(!heeds_call(&plan));
+	CHECK(heeds_call(plan));
+	plan_call(&plan);
+	CHECK(!heeds_call(plan));
 	plan = without_lease();
 	plan.last_called_ms = NOW_MS;
-	CHECK(heeds_call(&plan));
+	CHECK(heeds_call(plan));
 	/* it was ended, and not given back yet */
 	plan.has_lease = true;
-	CHECK(heeds_call(&plan));
-	plan.failures = 1;
-	CHECK(!heeds_call(&plan));
+	CHECK(heeds_call(plan));
+}
+
+static void
+calls_after_a_failure_make_the_pause_short(void)
+{
+	Plan		plan = without_lease();
+
+	for (plan.failures = 1; plan.failures < 100; plan.failures++)
+	{
+		for (size_t i = 0; i < LENGTH_OF(randoms); i++)
+		{
+			int64_t		planned_ms;
+
+			plan_attempt(&plan, false, randoms[i]);
+			planned_ms = plan.next_attempt_ms;
+			plan_call(&plan);
+			CHECK_INT(plan.next_attempt_ms, >=, NOW_MS + MIN_PAUSE_MS / 2);
+			CHECK_INT(plan.next_attempt_ms, <=, NOW_MS + MAX_CALLED_PAUSE_MS);
+			CHECK_INT(plan.next_attempt_ms, <=, planned_ms);
+			/* however often they call */
+			planned_ms = plan.next_attempt_ms;
+			plan.now_ms++;
+			plan_call(&plan);
+			plan.now_ms--;
+			CHECK_INT(plan.next_attempt_ms, ==, planned_ms);
+		}
+	}
 }
 
 /* The pause after an attempt. */
@@ -375,6 +409,7 @@ main(void)
 	RUN(a_larger_node_does_not_wait_for_the_renewal);
 	RUN(the_size_that_is_wanted);
 	RUN(calls_of_sessions_are_heeded_once_in_a_while);
+	RUN(calls_after_a_failure_make_the_pause_short);
 	RUN(renewals_are_after_a_third);
 	RUN(a_useless_lease_is_not_kept_for_a_third);
 	RUN(failures_have_pauses_that_grow);

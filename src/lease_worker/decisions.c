@@ -60,14 +60,19 @@ next_step(const Plan *plan)
 }
 
 /*
- * Does a session that calls have the worker try at once?  There is no lease, or it has
- * come to the end of the window.
+ * A session calls: there is no lease, or it has come to the end of the window.  Then it
+ * is tried at once, or soon if that has failed before.
  */
-bool
-heeds_call(const Plan *plan)
+void
+plan_call(Plan *plan)
 {
-	return plan->failures == 0 &&
-		(!plan->has_slot || plan->now_ms - plan->last_called_ms >= MIN_LEASE_PAUSE_MS);
+	if (plan->failures > 0)
+		plan->next_attempt_ms = MIN(plan->next_attempt_ms, plan->called_attempt_ms);
+	else if (!plan->has_slot || plan->now_ms - plan->last_called_ms >= MIN_LEASE_PAUSE_MS)
+	{
+		plan->last_called_ms = plan->now_ms;
+		plan->next_attempt_ms = plan->now_ms;
+	}
 }
 
 /* The node_id_size to have when the lease is renewed; often that of now. */
@@ -102,9 +107,9 @@ renewal_pause_ms(const Plan *plan, uint32_t random)
 }
 
 static int64_t
-retry_pause_ms(const Plan *plan, uint32_t random)
+retry_pause_ms(const Plan *plan, int64_t longest_ms, uint32_t random)
 {
-	int64_t		most = MIN(MAX_PAUSE_MS, plan->ttl_s * MSECS_PER_SEC / 6);
+	int64_t		most = MIN(longest_ms, plan->ttl_s * MSECS_PER_SEC / 6);
 	int64_t		grown = (int64_t) MIN_PAUSE_MS << MIN(plan->failures, 6);
 	int64_t		pause = jitter(MIN(most, grown), random);
 
@@ -115,11 +120,13 @@ retry_pause_ms(const Plan *plan, uint32_t random)
 void
 plan_attempt(Plan *plan, bool done, uint32_t random)
 {
+	plan->called_attempt_ms = plan->now_ms + retry_pause_ms(plan, MAX_CALLED_PAUSE_MS, random);
 	if (done && is_useless(plan))
 		plan->next_attempt_ms = MAX(plan->now_ms, plan->next_lease_ms);
 	else
 		plan->next_attempt_ms = plan->now_ms +
-			(done ? renewal_pause_ms(plan, random) : retry_pause_ms(plan, random));
+			(done ? renewal_pause_ms(plan, random) :
+			 retry_pause_ms(plan, MAX_PAUSE_MS, random));
 }
 
 /* The next new lease is after a pause, which grows until one was renewed. */

@@ -17,6 +17,7 @@
 #define RELEASE_TIMEOUT_MS	2500
 #define MIN_PAUSE_MS		1000	/* between two attempts */
 #define MAX_PAUSE_MS		60000
+#define MAX_CALLED_PAUSE_MS	5000	/* while sessions call */
 #define MIN_LEASE_PAUSE_MS	10000	/* between two new leases */
 #define SIZE_PAUSE_MS		60000	/* after a node of another size was not to be had */
 
@@ -40,6 +41,7 @@ typedef struct Plan
 
 	/* what is planned */
 	int64_t		next_attempt_ms;
+	int64_t		called_attempt_ms;	/* if it has failed, and a session calls */
 	int64_t		next_lease_ms;	/* no new lease before this, */
 	int64_t		next_size_ms;	/* and none of another size */
 	int64_t		lease_pause_ms; /* after the next new lease */
@@ -56,7 +58,7 @@ typedef enum Step
 
 extern bool is_useless(const Plan *plan);
 extern Step next_step(const Plan *plan);
-extern bool heeds_call(const Plan *plan);
+extern void plan_call(Plan *plan);
 extern int	wanted_size(const Plan *plan);
 extern void plan_attempt(Plan *plan, bool done, uint32_t random);
 extern void plan_new_lease(Plan *plan, int64_t now_ms);

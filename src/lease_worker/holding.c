@@ -294,7 +294,7 @@ release_lease(Worker *worker)
 		return;
 	forget_lease(worker);
 	set_busy(worker, true);
-	realm_open(&call, worker->realm, RELEASE_TIMEOUT_MS, true);
+	realm_open(&call, worker->realm, worker->first_host, RELEASE_TIMEOUT_MS, true);
 	log_release(&lease, call_release(&call, &lease, last_id), call.problem);
 	realm_close(&call);
 	set_busy(worker, false);

@@ -38,7 +38,7 @@ set_busy(Worker *worker, bool busy)
 						   busy ? "talking with the realm" : NULL);
 }
 
-/* Keep a message on one line, and in ASCII: databases may have other encodings. */
+/* Keep a message on one line, and what is printed of ASCII: databases may have other encodings. */
 static void
 keep_message(char *kept, const char *message)
 {
@@ -47,7 +47,7 @@ keep_message(char *kept, const char *message)
 	{
 		if (*c == '\n' || *c == '\r' || *c == '\t')
 			*c = c[1] == '\0' ? '\0' : ' ';
-		else if (IS_HIGHBIT_SET(*c))
+		else if (*c < ' ' || *c > '~')
 			*c = '?';
 	}
 }

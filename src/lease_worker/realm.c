@@ -27,13 +27,19 @@
 /* What the realm says of a lease that has expired or was released. */
 #define OVER_SQLSTATE		"55000"
 
+/* A notice that does not say what it is may be a WARNING. */
 static void
 receive_notice(void *arg, const PGresult *result)
 {
+	static const char *const harmless[] = {"NOTICE", "INFO", "LOG", "DEBUG"};
 	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
 
-	if (severity != NULL && strcmp(severity, "WARNING") == 0)
-		((RealmCall *) arg)->warned = true;
+	for (size_t i = 0; severity != NULL && i < lengthof(harmless); i++)
+	{
+		if (strcmp(severity, harmless[i]) == 0)
+			return;
+	}
+	((RealmCall *) arg)->warned = true;
 }
 
 /* Has something come up that has the worker leave off? */
@@ -43,20 +49,30 @@ realm_is_disturbed(const RealmCall *call)
 	return (ShutdownRequestPending || ConfigReloadPending) && !call->stopping;
 }
 
-/* Wait for the socket.  False if it takes too long, or something else is first. */
+/*
+ * Wait for the socket.  False if it takes too long, or something else is first.  A
+ * latch that wakes the wait is not the socket: libpq would take it for one, and wait
+ * without end.
+ */
 static bool
-wait_for_realm(const RealmCall *call, int events)
+wait_for_socket(const RealmCall *call, int event)
 {
-	int64		left_ms = call->deadline_ms - monotonic_ms();
+	int			events = 0;
 
-	if (left_ms <= 0 || realm_is_disturbed(call))
-		return false;
-	if (WaitLatchOrSocket(MyLatch,
-						  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | events,
-						  PQsocket(call->conn), (long) left_ms, PG_WAIT_EXTENSION) & WL_LATCH_SET)
-		ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-	return !realm_is_disturbed(call);
+	while ((events & event) == 0)
+	{
+		int64		left_ms = call->deadline_ms - monotonic_ms();
+
+		if (left_ms <= 0 || realm_is_disturbed(call))
+			return false;
+		events = WaitLatchOrSocket(MyLatch,
+								   WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | event,
+								   PQsocket(call->conn), (long) left_ms, PG_WAIT_EXTENSION);
+		if (events & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return true;
 }
 
 /* What a connection string says of a keyword, split at commas. */
@@ -92,11 +108,13 @@ connect_to_host(RealmCall *call, const char *conninfo, const char *host, const c
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
 	call->conn = PQconnectStartParams(keywords, values, true);
+	/* libpq would write what the realm says into the log */
+	PQsetNoticeReceiver(call->conn, receive_notice, call);
 	while (PQstatus(call->conn) != CONNECTION_BAD &&
 		   status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
 	{
-		if (!wait_for_realm(call, status == PGRES_POLLING_READING ?
-							WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
+		if (!wait_for_socket(call, status == PGRES_POLLING_READING ?
+							 WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
 			break;
 		status = PQconnectPoll(call->conn);
 	}
@@ -108,12 +126,12 @@ connect_to_host(RealmCall *call, const char *conninfo, const char *host, const c
  *
  * libpq tries one host after the other, but has no limit for each when it must not
  * block.  So a host that is silent would keep the others from being tried: have
- * them one by one, each with its share of the time, and first the last good one.
+ * them one by one, each with its share of the time, from the first_host-th on.
  */
 void
-realm_open(RealmCall *call, const char *conninfo, int64 timeout_ms, bool stopping)
+realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_ms,
+		   bool stopping)
 {
-	static int	good = 0;
 	int64		deadline_ms = monotonic_ms() + timeout_ms;
 	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
 	List	   *hosts;
@@ -133,20 +151,17 @@ realm_open(RealmCall *call, const char *conninfo, int64 timeout_ms, bool stoppin
 	count = Max(1, Max(list_length(hosts), list_length(hostaddrs)));
 	for (int i = 0; i < count; i++)
 	{
-		int			host = (good + i) % count;
 		int64		now_ms = monotonic_ms();
 
 		PQfinish(call->conn);
+		call->host = (first_host + i) % count;
 		call->deadline_ms = now_ms + (deadline_ms - now_ms) / (count - i);
-		connect_to_host(call, conninfo, item(hosts, host), item(hostaddrs, host),
-						item(ports, host));
-		if (PQstatus(call->conn) == CONNECTION_OK)
-			good = host;
+		connect_to_host(call, conninfo, item(hosts, call->host),
+						item(hostaddrs, call->host), item(ports, call->host));
 		if (PQstatus(call->conn) == CONNECTION_OK || realm_is_disturbed(call))
 			break;
 	}
 	call->deadline_ms = deadline_ms;
-	PQsetNoticeReceiver(call->conn, receive_notice, call);
 }
 
 void
@@ -165,44 +180,83 @@ realm_problem(RealmCall *call, const char *text)
 	return false;
 }
 
-/* Receive all of the answer.  Its last result is the one that counts. */
+/* The next result, or NULL after the last one; false if it does not come in time. */
+static bool
+next_result(RealmCall *call, PGresult **result)
+{
+	PGnotify   *notification;
+
+	while (PQisBusy(call->conn))
+	{
+		if (!wait_for_socket(call, WL_SOCKET_READABLE) || !PQconsumeInput(call->conn))
+			return realm_problem(call, PQerrorMessage(call->conn));
+		/* nobody has asked for them, and libpq would keep them all */
+		while ((notification = PQnotifies(call->conn)) != NULL)
+			PQfreemem(notification);
+	}
+	*result = PQgetResult(call->conn);
+	return true;
+}
+
+/*
+ * It is no row, or one too many.  Only what is an ERROR by itself was refused: FATAL
+ * may come after the commit, and what does not say what it is may be that.
+ */
+static bool
+check_error(RealmCall *call, const PGresult *result)
+{
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	if (PQresultStatus(result) != PGRES_FATAL_ERROR)
+		return realm_problem(call, "the realm's answer is not one row");
+	call->refused = severity != NULL && strcmp(severity, "ERROR") == 0 && sqlstate != NULL;
+	call->over = call->refused && strcmp(sqlstate, OVER_SQLSTATE) == 0;
+	return realm_problem(call, message != NULL ? message : PQresultErrorMessage(result));
+}
+
+/*
+ * Receive one row, and see it end.  Row by row: there may be more than the memory
+ * holds.
+ */
 static bool
 receive(RealmCall *call)
 {
 	PGresult   *next;
+	bool		received;
 
-	for (;;)
-	{
-		while (PQisBusy(call->conn))
-		{
-			if (!wait_for_realm(call, WL_SOCKET_READABLE) || !PQconsumeInput(call->conn))
-				return realm_problem(call, NULL);
-		}
-		next = PQgetResult(call->conn);
-		if (next == NULL)
-			return true;
-		PQclear(call->result);
-		call->result = next;
-	}
+	if (!next_result(call, &call->result))
+		return false;
+	if (PQresultStatus(call->result) != PGRES_SINGLE_TUPLE)
+		return check_error(call, call->result);
+	if (!next_result(call, &next))
+		return false;
+	received = PQresultStatus(next) == PGRES_TUPLES_OK || check_error(call, next);
+	PQclear(next);
+	if (!received || !next_result(call, &next))
+		return false;
+	received = next == NULL || check_error(call, next);
+	PQclear(next);
+	return received;
 }
 
-/* Is what was received a good answer? */
+/* Is the row what was asked for: so many values, which are texts? */
 static bool
-check_answer(RealmCall *call)
+check_row(RealmCall *call, int columns)
 {
-	const PGresult *result = call->result;
-	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const PGresult *row = call->result;
 
-	/* FATAL may come after the commit */
-	call->refused = sqlstate != NULL &&
-		strcmp(PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED), "ERROR") == 0;
-	call->over = call->refused && strcmp(sqlstate, OVER_SQLSTATE) == 0;
-	if (sqlstate != NULL)
-		return realm_problem(call, PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
-	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) != 1)
-		return realm_problem(call, PQerrorMessage(call->conn));
 	if (call->warned)
 		return realm_problem(call, "the realm's answer has a WARNING: it may not be replicated");
+	if (PQnfields(row) != columns)
+		return realm_problem(call, "the realm's answer has not the columns that were asked for");
+	for (int i = 0; i < columns; i++)
+	{
+		if (PQgetisnull(row, 0, i) ||
+			strlen(PQgetvalue(row, 0, i)) != (size_t) PQgetlength(row, 0, i))
+			return realm_problem(call, "the realm's answer has a value that is none");
+	}
 	return true;
 }
 
@@ -211,7 +265,8 @@ check_answer(RealmCall *call)
  * Else call->result is the row, until the next question.
  */
 bool
-realm_ask(RealmCall *call, const char *sql, int nparams, const char *const *params)
+realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
+		  const char *const *params)
 {
 	PQclear(call->result);
 	call->result = NULL;
@@ -220,7 +275,8 @@ realm_ask(RealmCall *call, const char *sql, int nparams, const char *const *para
 	if (call->conn == NULL)
 		return realm_problem(call, "scru64.realm is not a connection string");
 	if (PQstatus(call->conn) != CONNECTION_OK ||
-		!PQsendQueryParams(call->conn, sql, nparams, NULL, params, NULL, NULL, 0))
+		!PQsendQueryParams(call->conn, sql, nparams, NULL, params, NULL, NULL, 0) ||
+		!PQsetSingleRowMode(call->conn))
 		return realm_problem(call, PQerrorMessage(call->conn));
-	return receive(call) && check_answer(call);
+	return receive(call) && check_row(call, columns);
 }

@@ -17,6 +17,7 @@
 typedef struct RealmCall
 {
 	PGconn	   *conn;			/* NULL: the connection string is none */
+	int			host;			/* of those in the connection string */
 	int64		deadline_ms;	/* by monotonic_ms() */
 	bool		stopping;		/* go on also if the worker is to stop */
 	PGresult   *result;			/* the row, or NULL */
@@ -27,8 +28,9 @@ typedef struct RealmCall
 	char		problem[LEASE_TEXT_LEN];	/* why there is no good answer; or empty */
 } RealmCall;
 
-extern void realm_open(RealmCall *call, const char *conninfo, int64 timeout_ms, bool stopping);
-extern bool realm_ask(RealmCall *call, const char *sql, int nparams,
+extern void realm_open(RealmCall *call, const char *conninfo, int first_host,
+					   int64 timeout_ms, bool stopping);
+extern bool realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
 					  const char *const *params);
 extern bool realm_problem(RealmCall *call, const char *text);
 extern bool realm_is_disturbed(const RealmCall *call);

@@ -20,14 +20,27 @@
 #include "../node_spec.h"
 #include "realm_calls.h"
 
-/* Times as microseconds of Unix time, which depend on no setting */
-#define USECS(column)	"(extract(epoch FROM " column ") * 1000000)::bigint"
+/*
+ * Times as microseconds of Unix time, which depend on no setting.  A lease that has no
+ * end is told to end when IDs do.
+ */
+#define USECS(column) \
+	"(extract(epoch FROM least(" column ", timestamptz '4261-01-01 00:00:00+00')) * 1000000)::bigint"
 
-static TimestampTz
-read_time(const RealmCall *call, int column)
+static bool
+read_time(RealmCall *call, int column, TimestampTz *time)
 {
-	return UNIX_EPOCH_TIMESTAMP +
-		(int64) strtoll(PQgetvalue(call->result, 0, column), NULL, 10);
+	const char *text = PQgetvalue(call->result, 0, column);
+	char	   *end;
+	long long	usecs;
+
+	errno = 0;
+	usecs = strtoll(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' ||
+		usecs < TICK_USECS || usecs >= LAST_TICK_TIMESTAMP - UNIX_EPOCH_TIMESTAMP)
+		return realm_problem(call, "the realm's answer has a time that cannot be");
+	*time = UNIX_EPOCH_TIMESTAMP + usecs;
+	return true;
 }
 
 static const char *
@@ -53,10 +66,15 @@ last_id_text(const HeldLease *lease, uint64 last_id)
 bool
 call_realm_id(RealmCall *call, char *realm_id)
 {
-	if (!realm_ask(call, "SELECT scru64_realm.realm_id(), set_config('client_min_messages', 'warning', false)",
+	const char *text;
+
+	if (!realm_ask(call, 2, "SELECT scru64_realm.realm_id(), set_config('client_min_messages', 'warning', false)",
 				   0, NULL))
 		return false;
-	strlcpy(realm_id, PQgetvalue(call->result, 0, 0), UUID_TEXT_LEN + 1);
+	text = PQgetvalue(call->result, 0, 0);
+	if (strlen(text) != UUID_TEXT_LEN || strspn(text, "0123456789abcdef-") != UUID_TEXT_LEN)
+		return realm_problem(call, "the realm's answer is no realm_id");
+	strlcpy(realm_id, text, UUID_TEXT_LEN + 1);
 	return true;
 }
 
@@ -66,21 +84,42 @@ random_uuid(void)
 	return DatumGetCString(DirectFunctionCall1(uuid_out, DirectFunctionCall1(gen_random_uuid, 0)));
 }
 
+/* The node of an answer, if it is one that was asked for. */
 static bool
-read_lease(RealmCall *call, HeldLease *lease)
+read_node(RealmCall *call, const LeaseRequest *request, NodeSpec *spec)
+{
+	NodeSpec	block;
+
+	if (node_spec_parse(PQgetvalue(call->result, 0, 1), spec) != NODE_SPEC_OK)
+		return realm_problem(call, "the realm's answer is no node spec");
+	if ((int) spec->node.node_id_size != request->node_id_size ||
+		(node_spec_parse(request->within, &block) == NODE_SPEC_OK &&
+		 !nodes_overlap(spec->node, block.node)))
+		return realm_problem(call, "the realm's answer is a node that was not asked for");
+	return true;
+}
+
+static bool
+read_lease(RealmCall *call, const LeaseRequest *request, HeldLease *lease)
 {
 	NodeSpec	spec;
+	HeldLease	answer = *lease;
+	TimestampTz clock;
 
-	if (node_spec_parse(PQgetvalue(call->result, 0, 1), &spec) != NODE_SPEC_OK)
-		return realm_problem(call, "the realm's answer is no node spec");
-	strlcpy(lease->lease_id, PQgetvalue(call->result, 0, 0), sizeof(lease->lease_id));
-	lease->node = spec.node;
-	lease->granted_at = read_time(call, 2);
-	lease->expires_at = read_time(call, 3);
-	lease->start_tick = Max(tick_of_time(lease->granted_at),
+	if (strcmp(PQgetvalue(call->result, 0, 0), request->request) != 0)
+		return realm_problem(call, "the realm's answer is not to this request");
+	if (!read_node(call, request, &spec) || !read_time(call, 2, &answer.granted_at) ||
+		!read_time(call, 3, &answer.expires_at) || !read_time(call, 4, &clock))
+		return false;
+	strlcpy(answer.lease_id, request->request, sizeof(answer.lease_id));
+	answer.node = spec.node;
+	answer.start_tick = Max(tick_of_time(answer.granted_at),
 							scru64_get_timestamp(spec.node_prev));
-	lease->limit_tick = tick_of_time(lease->expires_at);
-	call->clock = read_time(call, 4);
+	answer.limit_tick = tick_of_time(answer.expires_at);
+	if (answer.start_tick >= answer.limit_tick)
+		return realm_problem(call, "the realm's answer is a lease that ends before it begins");
+	*lease = answer;
+	call->clock = clock;
 	return true;
 }
 
@@ -100,11 +139,11 @@ call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 
 	if (request->request[0] == '\0')
 		strlcpy(request->request, random_uuid(), sizeof(request->request));
-	answered = realm_ask(call, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
+	answered = realm_ask(call, 5, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
 						 USECS("expires_at") ", " USECS("realm_clock")
 						 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5, $6)",
 						 lengthof(params), params) &&
-		read_lease(call, lease);
+		read_lease(call, request, lease);
 	/* what was refused was not leased; whatever else happened may have been */
 	if (answered || call->refused)
 		request->request[0] = '\0';
@@ -123,14 +162,15 @@ call_renew(RealmCall *call, int64 ttl_s, int64 longest_ttl_s, uint64 last_id,
 		lease->lease_id, seconds_text(ttl_s), last_id_text(lease, last_id),
 		seconds_text(longest_ttl_s)
 	};
+	TimestampTz clock;
 
-	if (!realm_ask(call, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
+	if (!realm_ask(call, 2, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
 				   " FROM scru64_realm.renew($1, $2, $3, $4)",
-				   lengthof(params), params))
+				   lengthof(params), params) ||
+		!read_time(call, 1, &clock) || !read_time(call, 0, &lease->expires_at))
 		return false;
-	lease->expires_at = read_time(call, 0);
 	lease->limit_tick = Max(lease->limit_tick, tick_of_time(lease->expires_at));
-	call->clock = read_time(call, 1);
+	call->clock = clock;
 	return true;
 }
 
@@ -140,5 +180,5 @@ call_release(RealmCall *call, const HeldLease *lease, uint64 last_id)
 {
 	const char *params[] = {lease->lease_id, last_id_text(lease, last_id)};
 
-	return realm_ask(call, "SELECT scru64_realm.release($1, $2)", lengthof(params), params);
+	return realm_ask(call, 1, "SELECT scru64_realm.release($1, $2)", lengthof(params), params);
 }

@@ -130,8 +130,10 @@ attempt(Worker *worker)
 	RealmCall	call;
 
 	set_busy(worker, true);
-	realm_open(&call, scru64_realm, CALL_TIMEOUT_MS, false);
+	realm_open(&call, scru64_realm, worker->first_host, CALL_TIMEOUT_MS, false);
 	done = obtain_or_renew(worker, &call, &moved);
+	/* a former primary may be connected, and wait for its standby without end */
+	worker->first_host = done || moved ? call.host : call.host + 1;
 	if (done)
 		follow_load(worker, &call);
 	realm_close(&call);
@@ -178,7 +180,7 @@ apply_settings(Worker *worker, bool other_realm_id, bool other_within)
 		forget_requests(worker);
 	}
 	forget_failures(worker);
-	worker->plan.next_attempt_ms = worker->plan.next_size_ms = 0;
+	worker->plan.next_size_ms = 0;
 }
 
 /*
@@ -203,19 +205,24 @@ reload(Worker *worker)
 		wanted_size(look_around(worker)) != worker->plan.size.current;
 	if (other_realm_id || other_within || other_size || strcmp(worker->realm, scru64_realm) != 0)
 		apply_settings(worker, other_realm_id, other_within);
-	else
-		publish(worker);
+	/* somebody may have mended what was wrong */
+	worker->plan.next_attempt_ms = 0;
+	publish(worker);
 }
 
 static void
 answer_call(Worker *worker)
 {
 	Plan	   *plan = look_around(worker);
+	int64		planned_ms = plan->next_attempt_ms;
 
-	if (scru64_lease_was_called() && heeds_call(plan))
+	if (!scru64_lease_was_called())
+		return;
+	plan_call(plan);
+	if (plan->next_attempt_ms < planned_ms)
 	{
-		plan->last_called_ms = plan->now_ms;
-		plan->next_attempt_ms = 0;
+		tell_next_attempt(worker);
+		publish(worker);
 	}
 }
 

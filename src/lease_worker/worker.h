@@ -22,6 +22,7 @@ typedef struct Worker
 	LeaseRequest request;		/* a lease that was asked for, */
 	LeaseRequest size_request;	/* and one of another size */
 	char	   *realm;			/* where the lease is from */
+	int			first_host;		/* to begin with, of those in a connection string */
 	TimestampTz realm_clock;	/* as last heard; 0: not yet */
 	int64		heard_at_ms;	/* then, by the monotonic clock, as those below */
 	int64		got_lease_at_ms;
