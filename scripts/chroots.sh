@@ -14,7 +14,8 @@
 # with this machine, and the packages that they download.
 
 # Oldest PostgreSQL first.  "experimental" is sid with the PostgreSQL of experimental.
-# A script that has others says so.  There is one more tree, "npm": see make_npm().
+# A script that has others says so.  There are two more trees, "npm" and "cassert": see
+# make_npm() and make_built().
 all_releases=(bookworm trixie forky experimental)
 readonly experimental_postgresql=postgresql-19
 
@@ -151,7 +152,7 @@ keep_archives()
 	find "$2/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec ln -f -t "$cache/archives/$1" {} + 2>/dev/null || true
 }
 
-# See to it that the cache has the pristine tree of a release, or "npm".
+# See to it that the cache has the pristine tree of a release, "npm" or "cassert".
 make_pristine()
 {
 	local lock
@@ -161,11 +162,11 @@ make_pristine()
 	flock "$lock"
 	if [[ ! -d $cache/$1 ]]; then
 		say "$1: making the pristine tree in $cache/$1."
-		if [[ $1 == npm ]]; then
-			make_npm "$copies/$1.new"
-		else
-			make_debian "$1" "$copies/$1.new"
-		fi
+		case $1 in
+			npm) make_npm "$copies/$1.new" ;;
+			cassert) make_built "$1" --enable-cassert ;;
+			*) make_debian "$1" "$copies/$1.new" ;;
+		esac
 		mv "$copies/$1.new" "$cache/$1"
 	fi
 	exec {lock}>&-
@@ -290,6 +291,40 @@ END
 	sed -i 's/^enable_tap_tests.*/enable_tap_tests = yes/; s/^PROVE *=.*/PROVE = prove/' \
 		"$prefix/lib/postgresql/pgxs/src/Makefile.global"
 	cp -a "$prefix/../17/lib/pgxs/src/test/perl" "$prefix/lib/postgresql/pgxs/src/test/"
+}
+
+# A tree of trixie with one more PostgreSQL, in /usr/lib/postgresql/NAME, built from
+# trixie's source package; further arguments are configure's.  The source is that of the
+# release itself: a mirror may lack those of security updates.  Debian's patches are left
+# out: to apply them takes more packages, and no test is about them.  OpenSSL is there for
+# libpq, which connects in other steps with it, and zlib for pg_dump and pg_basebackup.
+make_built()
+{
+	local root root_release
+
+	make_copy trixie "$1.new"
+	# shellcheck disable=SC2016 # that sh expands it
+	enter_quietly "$work/log/pristine" "$root" sh -ec '
+		name=$1
+		shift
+		sed -n "/ trixie /s/^deb /deb-src /p" /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
+		apt-get -q update
+		apt-get -q -y --no-install-recommends install \
+			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev zlib1g-dev
+		mkdir /build
+		cd /build
+		apt-get -q --download-only source postgresql-17
+		tar --strip-components=1 -xf postgresql-17_*.orig.tar.*
+		./configure --quiet "--prefix=/usr/lib/postgresql/$name" "--with-extra-version= ($name)" \
+			--enable-debug --enable-tap-tests --with-openssl --without-icu --without-readline "$@"
+		make -s -j "$(nproc)" world-bin
+		make -s install-world-bin
+		cd /
+		rm -r build /etc/apt/sources.list.d/source.list
+		apt-get -q update' - "$@" ||
+		die "PostgreSQL could not be built in the tree $1"
+	keep_archives trixie "$root"
+	rm -f "$root"/var/cache/apt/archives/*.deb
 }
 
 # Set root to a copy of the pristine tree of a release, called name.
