@@ -23,8 +23,8 @@
 #define LOOK_AHEAD_TICKS			16
 
 /*
- * The ceiling is raised when it is nearer than this: a raise of up to 2.5 s is
- * over before any session has used up the ticks that are left.
+ * The ceiling is raised when it is nearer than this.  So while there are IDs in every
+ * tick, a raise of up to 2.5 s is over before any session has used up what is left.
  */
 #define LOOK_AHEAD_EARLY_TICKS		11
 
