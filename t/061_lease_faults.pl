@@ -100,6 +100,8 @@ isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
 	configure_server($refused, fleet_lines($realm, realm => "$hosts dbname=realm user=fleet connect_timeout=2 target_session_attrs=read-write", lease_within => '1/8'));
 	like(wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^(1[6-9]|2[0-9]|3[01])/12$} && $node }), qr{^(1[6-9]|2[0-9]|3[01])/12$},
 		'several hosts, the first does not answer: the next one does');
+	configure_server($refused, fleet_lines($realm, lease_within => '4001/12'));
+	is(wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node eq '4001/12' && $node }), '4001/12', 'all of a block');
 	configure_server($refused, fleet_lines($realm, lease_within => ''));
 }
 
