@@ -1,7 +1,14 @@
 # Two servers take turns: the primary goes down under load, in whatever way, the standby
 # is promoted, and the old primary follows it.  All clocks are off, by up to eight
 # seconds both ways.  No ID of a row that is there comes again, and each node's IDs
-# increase.  SCRU64_PROMOTIONS is how many promotions there are in each of two runs.
+# increase.
+#
+# The standby is synchronous in half of the rounds.  Then no ID comes again that a client
+# has seen whose commits wait for it, nor a smaller one.  In some rounds a disk or the
+# standby is slow, or the standby away, and statements are cancelled.
+#
+# SCRU64_PROMOTIONS is how many promotions there are in each of two runs.  If it is set,
+# most rounds have such faults.
 
 use strict;
 use warnings;
@@ -17,11 +24,12 @@ use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
 use Test::More;
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 my $promotions = $ENV{SCRU64_PROMOTIONS} || 30;
+my $rounds_with_faults = $ENV{SCRU64_PROMOTIONS} ? 0.7 : 0.2;
 my $seed = $ENV{SCRU64_SEED} || int(rand(2**31));
 
 srand($seed);
@@ -30,6 +38,14 @@ note("SCRU64_SEED=$seed");
 # One session for each node, so that its rows are in order.  The last node is
 # saturated.
 my @specs = ('1/8', '700/12', '7/20');
+
+# Sessions that write nothing share these nodes, whatever each of them waits for.
+my @shared_specs = ('9/8', '3000/12');
+my @levels = ('on', 'remote_write', 'remote_apply', 'local', 'off');
+my @timeouts = ('0', '0', '50', '300', '2000');
+
+# For how long a session may wait after all faults have been taken back.
+my $patience_s = 180;
 
 # Small, because it is copied so often.
 my $template = make_template('template', allows_streaming => 1, extra => ['--wal-segsize=1']);
@@ -59,50 +75,223 @@ sub random_clock
 	return sprintf('%+.1f', rand(16) - 8);
 }
 
-# Each session logs what it is given, when that is committed.
-sub start_inserts
+sub one_of
+{
+	return $_[ rand(@_) ];
+}
+
+# A session that logs what it is given, when that is committed.
+sub start_client
+{
+	my ($node, $log, $spec, $statement, %settings) = @_;
+	my $statements = $node->basedir . '/' . ($statement =~ s/\W/_/gr) . '.sql';
+	my $options = join(' ', map { "-c $_=$settings{$_}" } sort keys %settings);
+
+	append_to_file($statements, join('', ("$statement;\n" x 3, "\\! sleep 0.01\n") x 6000))
+	  if !-e $statements;
+	return {
+		log => $log,
+		spec => $spec,
+		# does it wait for a synchronous standby?
+		waits => $settings{synchronous_commit} !~ /local|off/,
+		run => IPC::Run::start(
+			[
+				'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-f', $statements, '-d',
+				$node->connstr('postgres') . " application_name=client options='$options'"
+			],
+			'<', '/dev/null', '>', "$log.ids", '2>', "$log.err")
+	};
+}
+
+sub start_clients
 {
 	my ($node, $round) = @_;
-	my @clients;
+	my $log = $node->basedir . "/$round";
+	my @clients = map {
+		start_client($node, "$log." . ($_ =~ s/\W/_/r), $_, "SELECT try_give('$_', 3)",
+			synchronous_commit => one_of(@levels))
+	} @specs;
 
-	foreach my $spec (@specs)
+	foreach my $n (1 .. 4)
 	{
-		my $log = $node->basedir . "/$round." . ($spec =~ s/\W/_/r);
-		my $statements = $node->basedir . '/' . ($spec =~ s/\W/_/r) . '.sql';
+		my $spec = one_of(@shared_specs);
 
-		append_to_file($statements, join('', ("SELECT try_give('$spec', 3);\n" x 3, "\\! sleep 0.01\n") x 2000))
-		  if !-e $statements;
-		push @clients,
-		  {
-			log => $log,
-			run => IPC::Run::start(
-				[ 'psql', '-XAtq', '-f', $statements, '-d', $node->connstr('postgres') ],
-				'<', '/dev/null', '>', "$log.ids", '2>', "$log.err")
-		  };
+		push @clients, start_client(
+			$node, "$log.$n", $spec, 'SELECT scru64_generate(10)',
+			'scru64.node_spec' => $spec,
+			synchronous_commit => one_of(@levels),
+			statement_timeout => one_of(@timeouts));
 	}
 	return @clients;
 }
 
-# All that clients have ever received: what comes twice was never replicated.
-my %seen;
-my ($received, $twice) = (0, 0);
+# All that clients have ever received: what comes twice was never replicated.  And of
+# each node the greatest one that was, because a client has it that waits for that.
+my (%seen, %replicated);
+my ($received, $twice, $replicated) = (0, 0, 0);
 
-sub finish_inserts
+# What was wrong with what clients got.  synchronous: they could rely on the standby.
+sub finish_clients
 {
-	my (@clients) = @_;
-	my $errors = '';
+	my ($synchronous, @clients) = @_;
+	my (%now, %greatest);
+	my $wrong = '';
 
 	foreach my $client (@clients)
 	{
+		my ($log, $spec) = @{$client}{ 'log', 'spec' };
+		my $known = $replicated{$spec} || '';
+		my $last = '';
+
 		$client->{run}->finish;
-		foreach my $id (grep { /^\w{12}$/ } split(/\n/, read_file("$client->{log}.ids")))
+		foreach my $id (grep { /^\w{12}$/ } split(/\n/, read_file("$log.ids")))
 		{
 			$received++;
 			$twice++ if $seen{$id}++;
+			$wrong .= "$id of $spec twice in a round\n" if $now{$id}++;
+			$wrong .= "$id of $spec, when the standby had $known\n" if $id le $known;
+			$wrong .= "$id of $spec after $last\n" if $id le $last;
+			$last = $id;
+			next if !$synchronous || !$client->{waits};
+			$replicated++;
+			$greatest{$spec} = $id if $id gt ($greatest{$spec} || '');
 		}
-		$errors .= join('', grep { /ERROR/ } split(/^/, read_file("$client->{log}.err")));
+		# what is cancelled, and a clock that is too far behind; no talk of commits of
+		# those that have none
+		$wrong .= join('', grep { /ERROR:  (?!57014|58000)/ || /canceling wait/ && $log =~ /\.\d$/ }
+			  split(/^/, read_file("$log.err")));
+		unlink("$log.ids", "$log.err");
 	}
-	return $errors;
+	$replicated{$_} = $greatest{$_} foreach (keys %greatest);
+	return substr($wrong, 0, 1000);
+}
+
+#
+# Faults.  Each is taken back after some seconds, whatever happens meanwhile.
+#
+
+# which servers have a synchronous standby when they are the primary, for good
+my %synchronous;
+my %counts;
+
+sub set_standby
+{
+	my ($server, $name) = @_;
+
+	$server->append_conf('postgresql.conf', "synchronous_standby_names = '$name'");
+	$synchronous{ $server->name } = $name ne '';
+	return;
+}
+
+sub draw_standby
+{
+	my ($server, $standby) = @_;
+
+	return set_standby($server, rand() < 0.5 ? $standby->name : '');
+}
+
+# most faults are short
+sub seconds
+{
+	return sprintf('%.2f', 6 * rand()**3);
+}
+
+# Stop processes of a server for some time.
+sub stop_processes
+{
+	my ($server, $seconds, $type) = @_;
+	my (undef, $pids) = $server->psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = '$type'");
+
+	return if !$pids;
+	$pids =~ s/\s+/ /g;
+	system("kill -STOP $pids");
+	soon($seconds, "kill -CONT $pids");
+	return;
+}
+
+sub for_clients
+{
+	my ($server, $function, $which) = @_;
+
+	return $server->psql('postgres', "SELECT $function(pid) FROM pg_stat_activity WHERE $which");
+}
+
+my %away;
+my @faults = (
+	[ 'primary: flushes held', sub { hold_flushes_for($_[0], $_[2]) } ],
+	[ 'primary: slow flushes', sub { slow_flushes_for($_[0], $_[2]) } ],
+	[ 'standby: flushes held', sub { hold_flushes_for($_[1], $_[2]) } ],
+	[ 'standby: slow flushes', sub { slow_flushes_for($_[1], $_[2]) } ],
+	[ 'standby: receiver stopped', sub { stop_processes($_[1], $_[2], 'walreceiver') } ],
+	[ 'standby: replay stopped', sub { stop_processes($_[1], $_[2], 'startup') } ],
+	[ 'standby: away', sub { $_[1]->stop(one_of('immediate', 'fast')); $away{ $_[1]->name } = 1 } ],
+	[ 'primary: another clock', sub { set_clock($_[0], random_clock()) } ],
+	[ 'primary: sender terminated', sub { for_clients($_[0], 'pg_terminate_backend', "backend_type = 'walsender'") } ],
+	[ 'some statements cancelled', sub { for_clients($_[0], 'pg_cancel_backend', "application_name = 'client' AND random() < 0.5") } ],
+	[ 'all statements cancelled', sub { for_clients($_[0], 'pg_cancel_backend', "application_name = 'client'") for (1 .. 5) } ],
+	[ 'no synchronous standby any more', sub { set_standby($_[0], ''); $_[0]->reload } ]);
+
+sub bring_back
+{
+	my ($standby) = @_;
+
+	start_server($standby) if delete $away{ $standby->name };
+	return;
+}
+
+# What clients are at, each statement of each session: a hash.
+sub statements
+{
+	my ($server) = @_;
+	my $list = $server->safe_psql('postgres',
+		"SELECT pid || ' ' || query_start || ' ' || query || ' ' || coalesce(wait_event, '') FROM pg_stat_activity WHERE application_name = 'client' AND state = 'active'");
+
+	return map { /^(\d+ \S+ \S+)(.*)/ ? ($1 => $2) : () } split(/\n/, $list);
+}
+
+# Once all faults are taken back, no statement goes on for ever.  Those that did.
+sub statements_without_end
+{
+	my ($primary, $standby) = @_;
+	my $end = time() + $patience_s;
+	my %waiting;
+
+	# who waits for the clock needs one that is as far ahead as any was
+	set_clock($primary, '+8');
+	bring_back($standby);
+	$counts{'checks that all statements end'}++;
+	for (%waiting = statements($primary); %waiting && time() < $end; sleep(0.05))
+	{
+		my %now = statements($primary);
+
+		delete @waiting{ grep { !exists $now{$_} } keys %waiting };
+	}
+	return join('', map { "$_$waiting{$_} does not end\n" } sort keys %waiting);
+}
+
+# Some faults.  Returns what was wrong when they had been taken back, if they were.
+sub make_faults
+{
+	my ($primary, $standby) = @_;
+	# all is drawn before anything depends on how fast the servers are
+	my @plan = map { [ one_of(@faults), seconds(), rand(0.5) ] } (0 .. int(rand(4)));
+	my $check = rand() < 0.4;
+	my $pause = rand(1.5);
+
+	$counts{'rounds with faults'}++;
+	foreach my $fault (@plan)
+	{
+		my ($what, $seconds, $before) = @{$fault};
+
+		# who is away cannot be told anything
+		next if $away{ $standby->name } && $what->[0] =~ /^standby/;
+		sleep($before);
+		$counts{ $what->[0] }++;
+		$what->[1]->($primary, $standby, $seconds);
+	}
+	return statements_without_end($primary, $standby) if $check;
+	sleep($pause);
+	return '';
 }
 
 # Have the old primary follow the new one.
@@ -137,6 +326,7 @@ sub follow
 			'--pgdata', $data, '-d', $new->connstr('postgres'));
 	}
 	copy($conf, "$data/postgresql.conf") or die "could not copy $conf: $!";
+	draw_standby($old, $new);
 	append_to_file("$data/standby.signal", '');
 	start_server($old);
 	return;
@@ -148,19 +338,21 @@ sub run_promotions
 	my ($how, $report, $primary, $standby) = @_;
 	my ($rows, $set_right) = (0, 0);
 
+	draw_standby($primary, $standby);
 	start_server($primary);
 	$standby->enable_streaming($primary);
 	$primary->enable_streaming($standby);
 	unlink($primary->data_dir . '/standby.signal');
+	draw_standby($standby, $primary);
 	start_server($standby);
 
 	foreach my $round (1 .. $promotions)
 	{
 		my $name = "$how, promotion $round";
-		my @clients = start_inserts($primary, $round);
+		my @clients = start_clients($primary, $round);
 		my $log = $clients[0]{log};
-		my @end = ('kill -9', 'immediate', 'fast');
-		my $end = $end[ rand(@end) ];
+		my $end = one_of('kill -9', 'immediate', 'fast');
+		my $has_faults = rand() < $rounds_with_faults;
 
 		# if it refuses, all have their IDs once its clock is as far ahead as any was
 		for my $look (1 .. 1000)
@@ -177,12 +369,19 @@ sub run_promotions
 		set_clock($primary, random_clock()) if rand() < 0.5;
 		sleep(rand(0.15));
 		set_clock($standby, random_clock()) if rand() < 0.5;
+		my $endless = $has_faults ? make_faults($primary, $standby) : '';
 		$end eq 'kill -9' ? kill_server($primary) : $primary->stop($end);
+		bring_back($standby);
 		$standby->promote;
-		my $errors = finish_inserts(@clients);
+		my $synchronous = $synchronous{ $primary->name };
+		my $errors = $endless . finish_clients($synchronous, @clients);
 
+		$counts{'rounds with a synchronous standby'}++ if $synchronous;
+		$counts{'statements without an end'} += $endless =~ tr/\n//;
 		my ($wrong, $count) = split(/\|/, $standby->safe_psql('postgres', 'SELECT wrong_nodes(), count(*) FROM ids'));
-		my $ok = $wrong eq '' && $errors eq '' && $count > $rows ? 'ok' : "wrong: $wrong, rows: $rows, then $count";
+		# a standby that was slow or away may have none of the round
+		my $enough = $count > $rows || $has_faults && $count == $rows;
+		my $ok = $wrong eq '' && $errors eq '' && $enough ? 'ok' : "wrong: $wrong, rows: $rows, then $count $errors" =~ s/\s+/ /gr;
 		append_to_file($report, "$ok|$name, after $end: all rows in order, more of them\n");
 		$rows = $count;
 		follow($primary, $standby, $how) if $round < $promotions;
@@ -191,7 +390,8 @@ sub run_promotions
 	my $again = $primary->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM ids');
 	append_to_file($report,
 		($again ? "$again twice" : 'ok') . "|$how: no ID of a row twice\n"
-		. "note|$how: $rows rows, clock set right $set_right times; $received IDs received, $twice that only clients had seen came again\n"
+		. "note|$how: $rows rows, clock set right $set_right times; $received IDs received, $replicated of them replicated, $twice that were not came again\n"
+		. join('', map { "note|$how: $_: $counts{$_}\n" } sort keys %counts)
 		. "end|\n");
 	$primary->stop('immediate');
 	return;
@@ -211,6 +411,7 @@ foreach my $how (@ways)
 {
 	my @servers = map { copy_server($template, "${how}_$_", backup => 'with_try_give', clock => random_clock()) } (1, 2);
 
+	make_disk($_) or note('there is no compiler') foreach (@servers);
 	$reports{$how} = $template->basedir . "/$how";
 	append_to_file($reports{$how}, '');
 	my $pid = fork();

@@ -27,6 +27,7 @@ our @EXPORT = qw(
   give
   give_until_given
   hold_flushes
+  hold_flushes_for
   kill_server
   log_counts
   logged
@@ -41,6 +42,8 @@ our @EXPORT = qw(
   release_flushes
   replace_file
   set_clock
+  slow_flushes_for
+  soon
   start_load
   start_server
   wait_for_flush
@@ -139,7 +142,7 @@ sub make_disk
 
 	$node->append_conf('postgresql.conf', "fsync = on\nwal_sync_method = fdatasync");
 	return system('cc', '-shared', '-fPIC', '-o', $node->basedir . '/hold_flush.so',
-		"$dir/hold_flush.c", '-ldl') == 0;
+		"$dir/hold_flush.c") == 0;
 }
 
 # From here on no flush ends until they are released.
@@ -158,6 +161,33 @@ sub release_flushes
 
 	unlink($node->basedir . '/hold_flush') or die "could not release flushes: $!";
 	return;
+}
+
+# Something that a shell does after so many seconds, whatever the test waits for then.
+sub soon
+{
+	my ($seconds, $command) = @_;
+
+	system("(sleep $seconds; $command) </dev/null >/dev/null 2>&1 &") == 0 or die 'no shell';
+	return;
+}
+
+# From here on flushes are held, or take some milliseconds longer, for so many seconds.
+sub hold_flushes_for
+{
+	my ($node, $seconds, $ms) = @_;
+	my $file = $node->basedir . '/hold_flush';
+
+	replace_file($file, defined $ms ? "$ms\n" : '');
+	soon($seconds, "rm -f '$file'");
+	return;
+}
+
+sub slow_flushes_for
+{
+	my ($node, $seconds) = @_;
+
+	return hold_flushes_for($node, $seconds, 10 + int(rand(500)));
 }
 
 # How often a process has wanted a flush since they were held.

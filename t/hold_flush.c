@@ -3,20 +3,21 @@
  * hold_flush.c
  *		A disk that answers late, for tests: to be preloaded into a server.
  *
- * Every flush of the WAL takes as long as there is a file, HOLD_FLUSH, and the
- * process that wants it writes its pid into another one, HOLD_FLUSH.log, before.
+ * Every flush of the WAL takes as long as there is a file, HOLD_FLUSH, or, if there is
+ * a number in it, so many milliseconds longer.  The process that wants it writes its
+ * pid into another one, HOLD_FLUSH.log, before.  No flush goes to a disk, because no
+ * test depends on that.
  *
  *-------------------------------------------------------------------------
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NAP_USECS	10000
+#define NAP_MS		10
 
 extern int	fdatasync(int fd);
 extern int	fsync(int fd);
@@ -36,12 +37,27 @@ is_wal(int fd)
 	return strstr(path, "/pg_wal/") != NULL;
 }
 
+/* How much longer a flush takes, LONG_MAX: as long as there is the file. */
+static long
+delay_ms(const char *file)
+{
+	FILE	   *stream = fopen(file, "r");
+	long		delay = LONG_MAX;
+
+	if (stream == NULL)
+		return 0;
+	(void) !fscanf(stream, "%ld", &delay);
+	fclose(stream);
+	return delay;
+}
+
 static void
 hold(int fd)
 {
 	const char *file = getenv("HOLD_FLUSH");
 	char		log[4096];
 	int			log_fd;
+	long		waited_ms = 0;
 
 	if (file == NULL || !is_wal(fd))
 		return;
@@ -52,27 +68,23 @@ hold(int fd)
 		dprintf(log_fd, "%d\n", (int) getpid());
 		close(log_fd);
 	}
-	while (access(file, F_OK) == 0)
-		usleep(NAP_USECS);
-}
-
-static int
-flush(const char *name, int fd)
-{
-	int			(*real) (int) = (int (*) (int)) dlsym(RTLD_NEXT, name);
-
-	hold(fd);
-	return real(fd);
+	while (waited_ms < delay_ms(file))
+	{
+		usleep(NAP_MS * 1000);
+		waited_ms += NAP_MS;
+	}
 }
 
 int
 fdatasync(int fd)
 {
-	return flush("fdatasync", fd);
+	hold(fd);
+	return 0;
 }
 
 int
 fsync(int fd)
 {
-	return flush("fsync", fd);
+	hold(fd);
+	return 0;
 }
