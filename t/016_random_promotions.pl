@@ -70,9 +70,18 @@ $$;
 $template->stop;
 $template->backup_fs_cold('with_try_give');
 
+# What all clocks are about.  It is put ahead of what any ceiling allows to see what the
+# next one waits for.
+my $clock_base = 0;
+
 sub random_clock
 {
-	return sprintf('%+.1f', rand(16) - 8);
+	return sprintf('%+.1f', $clock_base + rand(16) - 8);
+}
+
+sub latest_clock
+{
+	return sprintf('%+.1f', $clock_base + 8);
 }
 
 sub one_of
@@ -257,7 +266,7 @@ sub statements_without_end
 	my %waiting;
 
 	# who waits for the clock needs one that is as far ahead as any was
-	set_clock($primary, '+8');
+	set_clock($primary, latest_clock());
 	bring_back($standby);
 	$counts{'checks that all statements end'}++;
 	for (%waiting = statements($primary); %waiting && time() < $end; sleep(0.05))
@@ -274,20 +283,24 @@ sub make_faults
 {
 	my ($primary, $standby) = @_;
 	# all is drawn before anything depends on how fast the servers are
-	my @plan = map { [ one_of(@faults), seconds(), rand(0.5) ] } (0 .. int(rand(4)));
+	my @plan = map { [ one_of(@faults), seconds(), rand(0.5), rand() < 0.5 ] } (0 .. int(rand(4)));
 	my $check = rand() < 0.4;
 	my $pause = rand(1.5);
 
 	$counts{'rounds with faults'}++;
 	foreach my $fault (@plan)
 	{
-		my ($what, $seconds, $before) = @{$fault};
+		my ($what, $seconds, $before, $ahead) = @{$fault};
 
 		# who is away cannot be told anything
 		next if $away{ $standby->name } && $what->[0] =~ /^standby/;
 		sleep($before);
 		$counts{ $what->[0] }++;
 		$what->[1]->($primary, $standby, $seconds);
+		next if !$ahead;
+		$clock_base += 20;
+		set_clock($primary, latest_clock());
+		$counts{'primary: clock far ahead'}++;
 	}
 	return statements_without_end($primary, $standby) if $check;
 	sleep($pause);
@@ -360,7 +373,7 @@ sub run_promotions
 			last if -s "$log.ids";
 			if ($look == 30)
 			{
-				set_clock($primary, '+8');
+				set_clock($primary, latest_clock());
 				$set_right++;
 			}
 			sleep(0.01);
