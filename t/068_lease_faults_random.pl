@@ -1,6 +1,6 @@
 # All that can happen to servers with leases, at random and at the same time: clocks,
-# crashes, stops, processes that are stopped and go on, a realm that goes away, settings,
-# scru64_set_ceiling(), nodes set by hand.  No ID twice, and each in a window of its server.
+# crashes, stops, processes that are stopped and go on, a realm that goes away, disks that
+# are slow, settings, scru64_set_ceiling(), nodes set by hand.  No ID twice, and each in a window of its server.
 #
 # SCRU64_LEASE_FAULTS: for how many seconds, for example 90; SCRU64_SEED: which.
 
@@ -24,7 +24,7 @@ plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 my $seed = seed_random();
 
 my $template = make_template('template', allows_streaming => 1);
-my $realm = make_realm($template, 'realm', clock => '+0');
+my $realm = make_realm($template, 'realm', clock => '+0', disk => 1);
 # few nodes, so that they are given again as soon as they may be
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
@@ -32,7 +32,7 @@ my $lines = fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '10', 
 my @servers;
 foreach my $n (1 .. 3)
 {
-	push @servers, fleet_server($template, "server_$n", $lines . ($n == 2 ? $preload : ''), clock => '+0');
+	push @servers, fleet_server($template, "server_$n", $lines . ($n == 2 ? $preload : ''), clock => '+0', disk => 1);
 }
 isnt(wait_for_lease($servers[0], 15), '', 'a lease');
 begin_load($_, 3) foreach (@servers);
@@ -76,6 +76,10 @@ my @faults = (
 	[ 3, 'a reload', sub { configure_server($_[0], '') } ],
 	[ 5, 'nodes set by hand', sub { sql($_[0], "SET scru64.node_spec = '" . int(100 + rand(20)) . "/10'; SELECT count(scru64_generate()) FROM generate_series(1, 100)") } ],
 	[ 5, 'the realm goes away', sub { $realm->stop('immediate'); $realm_is_away = time() + rand(5) } ],
+	[ 6, 'its flushes are held', sub { hold_flushes_for($_[0], rand(6)) } ],
+	[ 6, 'its flushes are slow', sub { slow_flushes_for($_[0], rand(6)) } ],
+	[ 4, 'flushes of the realm are held', sub { hold_flushes_for($realm, rand(6)) } ],
+	[ 4, 'flushes of the realm are slow', sub { slow_flushes_for($realm, rand(6)) } ],
 	[ 33, 'a clock', sub { set_clock(rand() < 0.3 ? $realm : $_[0], rand() < 0.5 ? '+0' : random_clock()) } ]);
 my @wheel = map { ($_) x $_->[0] } @faults;
 my $end = time() + $ENV{SCRU64_LEASE_FAULTS};

@@ -75,12 +75,13 @@ sub random_clock
 #
 
 # The database of a realm on a server from a template, which is started.  One line
-# makes a realm; servers are the role "fleet".
+# makes a realm; servers are the role "fleet".  Parameters: clock, disk.
 sub make_realm
 {
 	my ($template, $name, %params) = @_;
 	my $realm = copy_server($template, $name, clock => $params{clock});
 
+	make_disk($realm) if $params{disk};
 	start_server($realm);
 	$realm->safe_psql('postgres', "CREATE DATABASE realm; CREATE ROLE fleet LOGIN; CREATE ROLE stranger LOGIN");
 	$realm->safe_psql(
@@ -105,13 +106,14 @@ sub fleet_lines
 }
 
 # A server from a template, with these lines in its configuration, which is started.
-# Parameters: those of copy_server() and start_server().
+# Parameters: those of copy_server() and start_server(), and disk, as for make_disk().
 sub fleet_server
 {
 	my ($template, $name, $lines, %params) = @_;
 	my $server = copy_server($template, $name, %params);
 
 	$server->append_conf('postgresql.conf', $lines);
+	make_disk($server) if $params{disk};
 	start_server($server, %params);
 	return $server;
 }
