@@ -29,7 +29,7 @@ use Time::HiRes qw(sleep time);
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 my $promotions = $ENV{SCRU64_PROMOTIONS} || 30;
-my $rounds_with_faults = $ENV{SCRU64_PROMOTIONS} ? 0.7 : 0.2;
+my $rounds_with_faults = $ENV{SCRU64_PROMOTIONS} ? 0.7 : 0.15;
 my $seed = $ENV{SCRU64_SEED} || int(rand(2**31));
 
 srand($seed);
@@ -96,7 +96,7 @@ sub start_client
 	my $statements = $node->basedir . '/' . ($statement =~ s/\W/_/gr) . '.sql';
 	my $options = join(' ', map { "-c $_=$settings{$_}" } sort keys %settings);
 
-	append_to_file($statements, join('', ("$statement;\n" x 3, "\\! sleep 0.01\n") x 6000))
+	append_to_file($statements, join('', ("$statement;\n" x 3, "\\! sleep 0.02\n") x 4000))
 	  if !-e $statements;
 	return {
 		log => $log,
@@ -114,14 +114,14 @@ sub start_client
 
 sub start_clients
 {
-	my ($node, $round) = @_;
+	my ($node, $round, $sharing) = @_;
 	my $log = $node->basedir . "/$round";
 	my @clients = map {
 		start_client($node, "$log." . ($_ =~ s/\W/_/r), $_, "SELECT try_give('$_', 3)",
 			synchronous_commit => one_of(@levels))
 	} @specs;
 
-	foreach my $n (1 .. 4)
+	foreach my $n (1 .. $sharing)
 	{
 		my $spec = one_of(@shared_specs);
 
@@ -362,10 +362,10 @@ sub run_promotions
 	foreach my $round (1 .. $promotions)
 	{
 		my $name = "$how, promotion $round";
-		my @clients = start_clients($primary, $round);
+		my $has_faults = rand() < $rounds_with_faults;
+		my @clients = start_clients($primary, $round, $has_faults ? 4 : 1);
 		my $log = $clients[0]{log};
 		my $end = one_of('kill -9', 'immediate', 'fast');
-		my $has_faults = rand() < $rounds_with_faults;
 
 		# if it refuses, all have their IDs once its clock is as far ahead as any was
 		for my $look (1 .. 1000)
