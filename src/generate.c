@@ -11,8 +11,8 @@
  *
  *	- An ID is returned only after it, or a later one of its tick, was written to its
  *	  node's slot by a compare-and-swap from the state that it was computed from.
- *	- A tick is entered only after it was found to be at or below the ceiling,
- *	  and before its state can be another one.
+ *	- An ID is of a tick that is open to this session, see attach.c, whoever has entered
+ *	  it.  That is found out after its state was read, and before the compare-and-swap.
  *
  *-------------------------------------------------------------------------
  */

@@ -50,17 +50,9 @@ RETURN '\x5047434f50590aff0d0a00'::bytea || int4send(0) || int4send(0) ||
 CREATE FUNCTION pg_temp.receive(
 	target regclass, field bytea,
 	OUT code text, OUT message text, OUT detail text, OUT hint text
-) LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE format('COPY %s FROM PROGRAM %L (FORMAT binary)', target,
-				   pg_temp.printf(pg_temp.copy_file(field)));
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS
-		code = RETURNED_SQLSTATE,
-		message = MESSAGE_TEXT,
-		detail = PG_EXCEPTION_DETAIL,
-		hint = PG_EXCEPTION_HINT;
-END
+) LANGUAGE sql AS $$
+	SELECT * FROM test.error_of(format('COPY %s FROM PROGRAM %L (FORMAT binary)', target,
+									   pg_temp.printf(pg_temp.copy_file(field))))
 $$;
 
 -- The file is right: bigint takes it.

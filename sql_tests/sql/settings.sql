@@ -129,24 +129,11 @@ FROM (VALUES
 	('42/8'), ('0xb00/12'), ('0u2r85hm2pt3/16'), ('0U2R85HM2PT3/1'), ('8388607/23'), ('000000000042/8'), (NULL)
 ) AS v (spec), scru64_parse_node_spec(spec) AS p;
 
-CREATE FUNCTION pg_temp.try_parse(
-	spec text, OUT code text, OUT message text, OUT detail text, OUT hint text
-) LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM scru64_parse_node_spec(spec);
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS
-		code = RETURNED_SQLSTATE,
-		message = MESSAGE_TEXT,
-		detail = PG_EXCEPTION_DETAIL,
-		hint = PG_EXCEPTION_HINT;
-END
-$$;
 -- The same errors, but for the empty one, which is a setting.
 SELECT count(*), count(*) FILTER (WHERE parsed.code = tried.code AND parsed.detail = tried.detail
 								  AND parsed.hint = tried.hint) AS same_error,
 	   count(*) FILTER (WHERE parsed.message = format('invalid node spec "%s"', spec)) AS quoted
-FROM bad, pg_temp.try_parse(spec) AS parsed, pg_temp.try(spec) AS tried;
+FROM bad, test.error_of(format('SELECT scru64_parse_node_spec(%L)', spec)) AS parsed, pg_temp.try(spec) AS tried;
 SELECT scru64_parse_node_spec('');
 
 --
