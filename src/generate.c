@@ -43,7 +43,7 @@ PG_FUNCTION_INFO_V1(scru64_generate_count);
 /* What has happened in a call, so far. */
 typedef struct Call
 {
-	bool		waited;			/* for the clock */
+	bool		waited;			/* for the clock, with this ID */
 	uint64		paid;			/* the clock when it asked for a raise, or 0 */
 } Call;
 
@@ -281,6 +281,7 @@ next_after_all(Call *call)
 {
 	uint64		next;
 
+	call->waited = false;
 	while (!next_at_once(&next))
 	{
 		uint64		now = clock_tick();
