@@ -142,9 +142,10 @@ open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid)
 		.overflow = overflow
 	};
 	uint64		target;
+	LookAheadVerdict verdict = look_ahead(&asked, &target);
 	LeaseInfo	info;
 
-	switch (look_ahead(&asked, &target))
+	switch (verdict)
 	{
 		case LOOK_AHEAD_ENTER:
 			break;
@@ -154,9 +155,9 @@ open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid)
 				ceiling_raise(slot, key, state, asked.durable + 1, target, false);
 			break;
 		case LOOK_AHEAD_RAISE_FIRST:
-			ceiling_raise(slot, key, state, tick, target, true);
-			/* FALLTHROUGH */
 		case LOOK_AHEAD_WAIT:
+			if (verdict == LOOK_AHEAD_RAISE_FIRST)
+				ceiling_raise(slot, key, state, tick, target, true);
 			ceiling_wait_for_standbys(slot, key, state, tick);
 			*paid = now;
 			if (tick > ceiling_mark())
