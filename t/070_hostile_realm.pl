@@ -54,7 +54,7 @@ sub ask
 }
 
 # Wait for something, but not when that session is gone.
-sub soon
+sub in_time
 {
 	my ($code) = @_;
 	my $end = time() + $soon;
@@ -121,7 +121,7 @@ sub have_lease
 	for my $attempt (1 .. 3)
 	{
 		my $name = poke(release => 1);
-		return 1 if soon(sub { look("node_spec <> '' AND failures = 0") eq 't' && $fake->events('lease', $name) });
+		return 1 if in_time(sub { look("node_spec <> '' AND failures = 0") eq 't' && $fake->events('lease', $name) });
 		begin_session();
 	}
 	return 0;
@@ -158,15 +158,15 @@ sub problems_of
 	if ($call eq 'release')
 	{
 		# under the name of where the lease is from
-		$failure = soon(sub { ask('SELECT 1'); substr(read_file($server->logfile), $log_before) =~ /was (not given back:? ?[^\n]*)/ ? $1 : '' });
+		$failure = in_time(sub { ask('SELECT 1'); substr(read_file($server->logfile), $log_before) =~ /was (not given back:? ?[^\n]*)/ ? $1 : '' });
 		push @problems, 'the lease was given back' if !$failure;
-		soon(sub { look("node_spec <> ''") eq 't' }) || push(@problems, 'no new lease');
+		in_time(sub { look("node_spec <> ''") eq 't' }) || push(@problems, 'no new lease');
 	}
 	else
 	{
-		soon(sub { $fake->events($call, $poked) }) || push(@problems, 'it was not asked');
+		in_time(sub { $fake->events($call, $poked) }) || push(@problems, 'it was not asked');
 		my $held = $window =~ /^\d/ ? "renewed_at > '$renewed'" : 'node_spec IS NOT NULL';
-		my $taken = soon(sub { look("CASE WHEN failures > 0 THEN 'failed' WHEN $held THEN 'taken' ELSE '' END") });
+		my $taken = in_time(sub { look("CASE WHEN failures > 0 THEN 'failed' WHEN $held THEN 'taken' ELSE '' END") });
 		push @problems, 'no failure in the view' if $taken eq '';
 		push @problems, 'it was taken for a good one' if $taken eq 'taken';
 		$failure = look('last_error');
@@ -212,7 +212,7 @@ sub try_answers
 }
 
 begin_session();
-ok(soon(sub { look("node_spec <> ''") eq 't' }), 'a fake realm gives a lease');
+ok(in_time(sub { look("node_spec <> ''") eq 't' }), 'a fake realm gives a lease');
 is(generate(), 'an ID', 'and there are IDs');
 my $backend = (ask('SELECT pg_backend_pid()'))[0];
 have_lease();
@@ -231,7 +231,7 @@ try_answers('release', keys %bad_answers);
 #
 $fake->answers('realm_id' => 'no rows');
 poke(release => 1);
-soon(sub { look('node_spec') eq '' });
+in_time(sub { look('node_spec') eq '' });
 try_answers('lease', keys %bad_answers, keys %bad_leases);
 is(generate() =~ /ERROR:  55000: this server has no lease/ ? '' : 'one', '', 'no lease, no ID');
 have_lease();
@@ -247,7 +247,7 @@ foreach my $name (grep { /$only/ } sort keys %odd_answers)
 	{
 		$fake->answers(%odd);
 		my $poked = poke($call eq 'lease' ? (release => 1) : ());
-		ok(soon(sub { $fake->events($call, $poked) && look("state = 'held' AND failures = 0") eq 't' }), "odd, but good: $call: $name");
+		ok(in_time(sub { $fake->events($call, $poked) && look("state = 'held' AND failures = 0") eq 't' }), "odd, but good: $call: $name");
 		is(generate(), 'an ID', 'and there are IDs');
 	}
 }
@@ -266,7 +266,7 @@ foreach my $call (qw(realm_id renew))
 		my $poked = poke();
 		my $pid = look('worker_pid');
 
-		ok(soon(sub { $fake->events($call, $poked) }), "$name without end to $call: it was asked");
+		ok(in_time(sub { $fake->events($call, $poked) }), "$name without end to $call: it was asked");
 		is(generate(), 'an ID', 'meanwhile there are IDs');
 		sleep(1.5);
 		cmp_ok(worker_memory() - $memory, '<', 100_000, sprintf('the worker has not grown, %.1f MB', (worker_memory() - $memory) / 1000));
@@ -274,12 +274,12 @@ foreach my $call (qw(realm_id renew))
 		is(crashes(), '', 'no crash');
 		$fake->answers;
 		poke();
-		ok(soon(sub { look("state = 'held' AND failures = 0") eq 't' }), 'it goes on at once when told to');
+		ok(in_time(sub { look("state = 'held' AND failures = 0") eq 't' }), 'it goes on at once when told to');
 		# another worker, for another memory
 		if (worker_memory() - $memory >= 100_000)
 		{
 			ask('SELECT pg_terminate_backend(worker_pid) FROM scru64_lease');
-			soon(sub { look("node_spec <> '' AND worker_pid <> $pid") eq 't' });
+			in_time(sub { look("node_spec <> '' AND worker_pid <> $pid") eq 't' });
 		}
 	}
 }
@@ -322,11 +322,11 @@ foreach my $call (qw(connect startup realm_id lease renew release))
 		begin_session();
 		if ($call ne 'lease')
 		{
-			soon(sub { look("state = 'held'") eq 't' }) || diag("no lease before $label");
+			in_time(sub { look("state = 'held'") eq 't' }) || diag("no lease before $label");
 			$fake->answers($call => $name);
 		}
 		my $poked = poke();
-		my $reached = $call eq 'release' || soon(sub {
+		my $reached = $call eq 'release' || in_time(sub {
 			return $call eq 'connect' ? $fake->events('connect') > 0 && look("state = 'held'") eq 't' : $fake->events($call, $poked);
 		});
 		ok($reached, "$label: it was asked");
@@ -392,7 +392,7 @@ SKIP:
 	{
 		$server->append_conf('postgresql.conf', "scru64.lease_holder = 'renamed$n'\n");
 		$server->reload;
-		soon(sub { $fake->events('renew') > $renewed + $n - 1 });
+		in_time(sub { $fake->events('renew') > $renewed + $n - 1 });
 	}
 	is(scalar($zombie->events('realm_id')), $asked, 'and is not asked again while the other one is good');
 	$zombie->stop;
@@ -403,10 +403,10 @@ SKIP:
 #
 $server->append_conf('postgresql.conf', lines('reloads'));
 $server->reload;
-ok(soon(sub { $fake->events('renew', 'reloads') && look("next_attempt_at > now() + interval '20 s'") eq 't' }), 'the next attempt is not soon');
+ok(in_time(sub { $fake->events('renew', 'reloads') && look("next_attempt_at > now() + interval '20 s'") eq 't' }), 'the next attempt is not soon');
 my $renewals = $fake->events('renew', 'reloads');
 $server->reload;
-ok(soon(sub { $fake->events('renew', 'reloads') > $renewals }), 'a reload has it renewed at once');
+ok(in_time(sub { $fake->events('renew', 'reloads') > $renewals }), 'a reload has it renewed at once');
 
 #
 # While sessions fail, the pauses are short
