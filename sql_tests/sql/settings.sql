@@ -183,5 +183,5 @@ $$;
 LOAD 'scru64';
 SELECT count(*), count(*) FILTER (WHERE source <> 'session' AND setting = reset_val) AS servers
 FROM pg_settings WHERE name LIKE 'scru64.%' AND context = 'sighup';
-SET scru64.node_spec = '5/12';
+SET scru64.node_spec = '4001/12';
 SELECT scru64_node_ctr(scru64_generate()) >> 12 AS node;
