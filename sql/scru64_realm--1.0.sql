@@ -1389,6 +1389,21 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.realm_id() IS 'which realm this is: made by CREATE EXTENSION, kept by dumps';
 
+CREATE FUNCTION scru64_realm.wait_for_calls() RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+	LOCK TABLE scru64_realm.allocator IN ACCESS EXCLUSIVE MODE;
+EXCEPTION WHEN lock_not_available THEN
+	RAISE EXCEPTION 'could not lock out calls of the realm within 2 seconds'
+		USING ERRCODE = 'lock_not_available',
+			DETAIL = 'A transaction that has called the realm is still open.',
+			HINT = $hint$Try again, or end it. To find it: SELECT pid FROM pg_locks WHERE relation = 'scru64_realm.allocator'::regclass;$hint$;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.wait_for_calls() IS 'wait until nobody changes a lease, and keep others from it';
+
 -- The same time whatever the calendar says
 CREATE FUNCTION scru64_realm.in_seconds(duration interval) RETURNS interval
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1413,7 +1428,7 @@ BEGIN
 				HINT = 'Give 11 seconds or more, or also even_if_unsafe => true.';
 	END IF;
 	PERFORM scru64_realm.commit_durably();
-	LOCK TABLE scru64_realm.allocator IN ACCESS EXCLUSIVE MODE;
+	PERFORM scru64_realm.wait_for_calls();
 	UPDATE scru64_realm.settings AS s SET guard = scru64_realm.in_seconds(set_guard.guard);
 END
 $$;
@@ -1421,6 +1436,8 @@ $$;
 COMMENT ON FUNCTION scru64_realm.set_guard(interval, boolean)
 	IS 'set the guard time, for leases that are granted, renewed or ended from now on';
 
+-- One of the two; the other one, null, stays as it is.
+--
 -- A reduction counts at once: nobody goes by the old value then. A raise counts for grants
 -- when a standby that is promoted knows of it, and for what may be lost at once.
 CREATE FUNCTION scru64_realm.set_ttls(max_ttl interval, first_ttl interval) RETURNS timestamptz
@@ -1430,6 +1447,7 @@ DECLARE
 	clock timestamptz;
 	old scru64_realm.settings;
 	limits record;
+	is_raised boolean;
 	counts_from timestamptz;
 BEGIN
 	IF coalesce(max_ttl, first_ttl) NOT BETWEEN interval '1 second' AND interval '366 days' THEN
@@ -1439,11 +1457,12 @@ BEGIN
 				HINT = 'A lease for longer is one without end, which the owner can ask for.';
 	END IF;
 	PERFORM scru64_realm.commit_durably();
-	LOCK TABLE scru64_realm.allocator IN ACCESS EXCLUSIVE MODE;
+	PERFORM scru64_realm.wait_for_calls();
 	PERFORM scru64_realm.check_home();
 	clock := scru64_realm.clock();
 	limits := scru64_realm.limits(clock);
 	SELECT * INTO old FROM scru64_realm.settings;
+	is_raised := max_ttl > limits.max_ttl OR first_ttl > limits.first_ttl;
 	max_ttl := coalesce(scru64_realm.in_seconds(max_ttl), old.next_max_ttl, old.max_ttl);
 	first_ttl := coalesce(scru64_realm.in_seconds(first_ttl), old.next_first_ttl, old.first_ttl);
 	IF max_ttl > limits.max_ttl OR first_ttl > limits.first_ttl THEN
@@ -1458,11 +1477,11 @@ BEGIN
 	PERFORM scru64_realm.set_marks(scru64_realm.waiting(m), suffix)
 	FROM (VALUES (''), ('_before')) AS s (suffix), scru64_realm.marks(suffix) AS m
 	WHERE clock < m.lost_until;
-	RETURN coalesce(counts_from, clock);
+	RETURN greatest(clock, CASE WHEN is_raised THEN counts_from END);
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.set_ttls(interval, interval) IS 'set one or both; returns from when they count';
+COMMENT ON FUNCTION scru64_realm.set_ttls(interval, interval) IS 'set one of them; returns from when that counts';
 
 CREATE FUNCTION scru64_realm.set_max_ttl(max_ttl interval) RETURNS timestamptz
 	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
@@ -1578,7 +1597,7 @@ BEGIN
 		RETURN 0;
 	END IF;
 	-- whoever has read the clock by now has committed what is for that time
-	LOCK TABLE scru64_realm.allocator IN ACCESS EXCLUSIVE MODE;
+	PERFORM scru64_realm.wait_for_calls();
 	clock := scru64_realm.clock();
 	WITH gone AS (
 		DELETE FROM scru64_realm.ledger AS l
