@@ -482,7 +482,11 @@ BEGIN
 	-- what was lost the last time is not known by now
 	marks.known_until := CASE WHEN clock < before.lost_until THEN least(known_until, before.known_until) ELSE known_until END;
 	marks := scru64_realm.waiting(marks);
-	PERFORM scru64_realm.set_marks(before, '_before');
+	-- two by hand are one
+	IF before.known_until > scru64_realm.mark_time(0) OR known_until > scru64_realm.mark_time(0)
+		OR before.changed_at = scru64_realm.mark_time(0) THEN
+		PERFORM scru64_realm.set_marks(before, '_before');
+	END IF;
 	PERFORM scru64_realm.set_marks(marks);
 	RETURN marks;
 END
@@ -521,11 +525,17 @@ CREATE FUNCTION scru64_realm.here() RETURNS bigint
 
 COMMENT ON FUNCTION scru64_realm.here() IS 'this server, timeline, database and extension, as one number';
 
+CREATE FUNCTION scru64_realm.is_home() RETURNS boolean
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here();
+
+COMMENT ON FUNCTION scru64_realm.is_home() IS 'is the ledger where it was when the last lease was granted?';
+
 SELECT setval('scru64_realm.home', scru64_realm.here());
 
--- Is the ledger where it was when the last lease was granted? Else it may have lost
--- some: wait for as long as those can last.
-CREATE FUNCTION scru64_realm.check_home() RETURNS void
+-- The ledger is not where it was when the last lease was granted. It may have lost some:
+-- wait for as long as those can last.
+CREATE FUNCTION scru64_realm.move_in() RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
 DECLARE
@@ -533,18 +543,14 @@ DECLARE
 	reading timestamptz;
 	marks scru64_realm.change;
 BEGIN
-	-- what cannot write is refused later
-	IF pg_is_in_recovery() OR (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here() THEN
-		RETURN;
-	END IF;
 	-- one at a time
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
-	IF (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here() THEN
+	IF scru64_realm.is_home() THEN
 		RETURN;
 	END IF;
 	clock := scru64_realm.clock();
 	reading := scru64_realm.reading(clock);
-	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, timestamptz '1970-01-01 00:00:00+00'));
+	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, scru64_realm.mark_time(0)));
 	-- at last: to begin to wait twice does no harm
 	PERFORM setval('scru64_realm.home', scru64_realm.here());
 	RAISE LOG 'realm in database "%" was promoted, restored or copied: it grants no new lease until %',
@@ -555,7 +561,28 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.check_home() IS 'have a realm wait that was promoted, restored or copied';
+COMMENT ON FUNCTION scru64_realm.move_in() IS 'have a realm wait that was promoted, restored or copied';
+
+-- The lock of the one that notices goes at once: its transaction may stay open, and others
+-- would wait. What it rolls back for that leaves the marks as they are: they are sequences.
+CREATE FUNCTION scru64_realm.check_home() RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+	-- what cannot write is refused later
+	IF pg_is_in_recovery() OR scru64_realm.is_home() THEN
+		RETURN;
+	END IF;
+	BEGIN
+		PERFORM scru64_realm.move_in();
+		RAISE SQLSTATE 'SR001';
+	EXCEPTION WHEN SQLSTATE 'SR001' THEN
+		RETURN;
+	END;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_home() IS 'have a realm wait if it was promoted, restored or copied';
 
 -- Nodes that are in use on this server without a lease: set for somebody, or with a
 -- last ID that no lease in the ledger has room for.
@@ -596,14 +623,31 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.unleased() IS 'nodes that are in use on this server without a lease';
 
--- What cannot be leased from now until a time, and why. STABLE, so that it becomes a
--- part of the query that asks.
---
 -- While a lease may have been renewed for longer than the ledger says, its node is not
 -- free.
+CREATE FUNCTION scru64_realm.forgotten(
+	clock timestamptz,
+	OUT lasted_until timestamptz,	-- if it lasted until then,
+	OUT lost_until timestamptz		-- it may have been renewed until then; null: not any more
+)
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+	SELECT m.known_until - l.slack, m.lost_until INTO lasted_until, lost_until
+	FROM scru64_realm.marks() AS m, scru64_realm.limits(clock) AS l
+	WHERE clock < m.lost_until;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.forgotten(timestamptz) IS 'which leases may have been renewed without being known to be';
+
+-- What cannot be leased from now until a time, and why. STABLE, so that it becomes a
+-- part of the query that asks.
 CREATE FUNCTION scru64_realm.busy(
 	clock timestamptz,
 	until timestamptz,
+	lasted_until timestamptz,
+	lost_until timestamptz,
 	OUT node_ctr_range int4range,
 	OUT occupied_from timestamptz,
 	OUT occupied_until timestamptz,
@@ -612,18 +656,15 @@ CREATE FUNCTION scru64_realm.busy(
 ) RETURNS SETOF record
 	LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT l.node_ctr_range, l.granted_at, greatest(l.occupied_until, m.lost_until), NULL::text, NULL::bigint
-	FROM (SELECT CASE WHEN clock < m.lost_until THEN least(clock, m.known_until - s.slack) ELSE clock END AS since,
-				 CASE WHEN clock < m.lost_until THEN m.lost_until END AS lost_until
-		  FROM scru64_realm.marks() AS m, scru64_realm.limits(clock) AS s
-		  OFFSET 0) AS m
-		 JOIN scru64_realm.ledger AS l ON l.occupied_until > m.since
-	WHERE l.granted_at < least(l.occupied_until, until)
+	SELECT l.node_ctr_range, l.granted_at, greatest(l.occupied_until, lost_until), NULL::text, NULL::bigint
+	FROM scru64_realm.ledger AS l
+	-- "occupied" and this time overlap
+	WHERE l.occupied_until > least(clock, lasted_until) AND l.granted_at < least(l.occupied_until, until)
 	UNION ALL
 	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_id FROM scru64_realm.unleased() AS u;
 END;
 
-COMMENT ON FUNCTION scru64_realm.busy(timestamptz, timestamptz)
+COMMENT ON FUNCTION scru64_realm.busy
 	IS 'what is leased at any time between these, and nodes in use without a lease';
 
 CREATE FUNCTION scru64_realm.free(
@@ -633,9 +674,13 @@ CREATE FUNCTION scru64_realm.free(
 ) RETURNS int4multirange
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 AS $$
+DECLARE
+	forgotten record := scru64_realm.forgotten(clock);
 BEGIN
 	RETURN int4multirange(place) - coalesce(
-		(SELECT range_agg(b.node_ctr_range) FROM scru64_realm.busy(clock, until) AS b WHERE b.node_ctr_range && place), '{}');
+		(SELECT range_agg(b.node_ctr_range)
+		 FROM scru64_realm.busy(clock, until, forgotten.lasted_until, forgotten.lost_until) AS b
+		 WHERE b.node_ctr_range && place), '{}');
 END
 $$;
 
@@ -868,13 +913,17 @@ $$;
 COMMENT ON FUNCTION scru64_realm.has_turn() IS 'wait for a turn; false if that takes too long';
 
 -- The same request again: the answer to it was lost.
+--
+-- The lease may be in the WAL of this server only. So it is written again: then this
+-- commit, too, waits for the standbys, or says that it did not.
 CREATE FUNCTION scru64_realm.repeated(asked scru64_realm.ledger, clock timestamptz) RETURNS scru64_realm.ledger
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
 DECLARE
 	known scru64_realm.ledger;
 BEGIN
-	SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = asked.lease_id;
+	UPDATE scru64_realm.ledger AS l SET holder = l.holder WHERE l.lease_id = asked.lease_id
+	RETURNING l.* INTO known;
 	IF NOT FOUND THEN
 		RETURN NULL;
 	END IF;
@@ -887,11 +936,10 @@ BEGIN
 								known.node_id, known.node_id_size),
 				HINT = 'Give each lease a request of its own: gen_random_uuid(), for example.';
 	END IF;
-
-	-- It may be in the WAL of this server only. So it is written again: then this
-	-- commit, too, waits for the standbys, or says that it did not.
-	UPDATE scru64_realm.ledger AS l SET holder = l.holder WHERE l.lease_id = asked.lease_id;
 	RETURN known;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+	-- somebody renews or ends it
+	RETURN NULL;
 END
 $$;
 
@@ -987,11 +1035,12 @@ AS $$
 DECLARE
 	wanted int4range := scru64_realm.node_ctr_range(asked.node_id, asked.node_id_size);
 	free_from timestamptz := clock;
+	forgotten record := scru64_realm.forgotten(clock);
 	busy record;
 BEGIN
 	-- a lease before a node in use, and the one that lasts longest
 	FOR busy IN
-		SELECT * FROM scru64_realm.busy(clock, until) AS b
+		SELECT * FROM scru64_realm.busy(clock, until, forgotten.lasted_until, forgotten.lost_until) AS b
 		WHERE b.node_ctr_range && wanted
 		ORDER BY b.occupied_until DESC NULLS LAST
 	LOOP
@@ -1054,7 +1103,7 @@ DECLARE
 	limits record := scru64_realm.limits(clock);
 	cap timestamptz := scru64_realm.cap(clock, clock);
 	is_endless boolean := scru64_realm.is_endless(asked.ttl);
-	ttl interval := coalesce(asked.ttl, limits.max_ttl);
+	ttl interval := CASE WHEN NOT is_endless THEN scru64_realm.in_seconds(asked.ttl) END;
 	until timestamptz := CASE WHEN is_endless THEN 'infinity' ELSE least(clock + ttl, cap) + limits.guard END;
 	lease scru64_realm.ledger := asked;
 BEGIN
@@ -1213,7 +1262,7 @@ BEGIN
 	limits := scru64_realm.limits(realm_clock);
 	cap := scru64_realm.cap(granted_at, realm_clock);
 	expires_at := CASE WHEN scru64_realm.is_endless(ttl) THEN 'infinity'
-		ELSE least(held.since + coalesce(ttl, limits.max_ttl), cap) END;
+		ELSE least(held.since + scru64_realm.in_seconds(ttl), cap) END;
 	PERFORM scru64_realm.commit_durably();
 	BEGIN
 		UPDATE scru64_realm.ledger AS l
@@ -1540,7 +1589,7 @@ BEGIN
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM scru64_realm.check_home();
 	clock := scru64_realm.clock();
-	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), '1970-01-01 00:00:00+00');
+	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), scru64_realm.mark_time(0));
 	marks.granting_from := greatest(marks.granting_from, until);
 	marks.lost_until := greatest(marks.lost_until, until);
 	PERFORM scru64_realm.set_marks(marks);
