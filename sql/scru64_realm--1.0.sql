@@ -227,9 +227,11 @@ INSERT INTO scru64_realm.settings DEFAULT VALUES;
 -- ---------------------------------------------------------------------------
 
 CREATE SEQUENCE scru64_realm.home MINVALUE 0;
+CREATE SEQUENCE scru64_realm.next_home MINVALUE 0;
 CREATE SEQUENCE scru64_realm.pruned_until MINVALUE 0;
 
 COMMENT ON SEQUENCE scru64_realm.home IS 'where leases are granted: what here() was then';
+COMMENT ON SEQUENCE scru64_realm.next_home IS 'what here() was when it was noticed that it is another home';
 COMMENT ON SEQUENCE scru64_realm.pruned_until IS 'end of all leases that prune() has deleted';
 
 -- The last time that the realm found itself promoted, restored or copied
@@ -425,20 +427,25 @@ CREATE FUNCTION scru64_realm.mark_time(mark bigint) RETURNS timestamptz
 
 COMMENT ON FUNCTION scru64_realm.mark_time(bigint) IS 'time that a number in a mark stands for';
 
-CREATE FUNCTION scru64_realm.mark_of(name text) RETURNS timestamptz
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE
-	RETURN scru64_realm.mark_time(coalesce(pg_sequence_last_value(format('scru64_realm.%I', name)::regclass), 0));
+CREATE FUNCTION scru64_realm.marks() RETURNS scru64_realm.change
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN ROW(scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.changed_at AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.known_until AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.granting_from AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.lost_until AS m)))::scru64_realm.change;
 
-COMMENT ON FUNCTION scru64_realm.mark_of(text) IS 'time that a mark has';
+COMMENT ON FUNCTION scru64_realm.marks() IS 'the last time that the realm was promoted, restored or copied';
 
--- suffix: '_before' for what they were before
-CREATE FUNCTION scru64_realm.marks(suffix text DEFAULT '') RETURNS scru64_realm.change
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE
-	RETURN ROW(scru64_realm.mark_of('changed_at' || suffix), scru64_realm.mark_of('known_until' || suffix),
-			   scru64_realm.mark_of('granting_from' || suffix), scru64_realm.mark_of('lost_until' || suffix))::scru64_realm.change;
+CREATE FUNCTION scru64_realm.marks_before() RETURNS scru64_realm.change
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN ROW(scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.changed_at_before AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.known_until_before AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.granting_from_before AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.lost_until_before AS m)))::scru64_realm.change;
 
-COMMENT ON FUNCTION scru64_realm.marks(text) IS 'the last time that the realm was promoted, restored or copied';
+COMMENT ON FUNCTION scru64_realm.marks_before() IS 'what marks() was before that';
 
+-- suffix: '_before' for those
 CREATE FUNCTION scru64_realm.set_marks(marks scru64_realm.change, suffix text DEFAULT '') RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
@@ -449,7 +456,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.set_marks(scru64_realm.change, text) IS 'set the marks that marks() returns';
+COMMENT ON FUNCTION scru64_realm.set_marks(scru64_realm.change, text) IS 'set what marks() or marks_before() returns';
 
 -- What may have been lost, at the longest. A grant: it was made after known_until, so
 -- that the lease is not older than that, give or take what clocks differ by. A renewal,
@@ -471,7 +478,13 @@ $$;
 COMMENT ON FUNCTION scru64_realm.waiting(scru64_realm.change) IS 'these marks, with the ends of what may have been lost';
 
 -- known_until: when the realm still knew of all leases, as far as anybody can say
-CREATE FUNCTION scru64_realm.begin_waiting(clock timestamptz, reading timestamptz, known_until timestamptz) RETURNS scru64_realm.change
+-- is_again: is this the same change as the last time?
+CREATE FUNCTION scru64_realm.begin_waiting(
+	clock timestamptz,
+	reading timestamptz,
+	known_until timestamptz,
+	is_again boolean
+) RETURNS scru64_realm.change
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
 DECLARE
@@ -482,17 +495,17 @@ BEGIN
 	-- what was lost the last time is not known by now
 	marks.known_until := CASE WHEN clock < before.lost_until THEN least(known_until, before.known_until) ELSE known_until END;
 	marks := scru64_realm.waiting(marks);
-	-- two by hand are one
-	IF before.known_until > scru64_realm.mark_time(0) OR known_until > scru64_realm.mark_time(0)
-		OR before.changed_at = scru64_realm.mark_time(0) THEN
+	IF NOT is_again THEN
 		PERFORM scru64_realm.set_marks(before, '_before');
 	END IF;
+	-- from here on it is: a crash may keep a part of the marks
+	PERFORM setval('scru64_realm.next_home', scru64_realm.here());
 	PERFORM scru64_realm.set_marks(marks);
 	RETURN marks;
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.begin_waiting(timestamptz, timestamptz, timestamptz)
+COMMENT ON FUNCTION scru64_realm.begin_waiting
 	IS 'have the realm wait for leases that may have been lost';
 
 -- The latest that the clock is known to have been, unless it was a day ahead: then it was
@@ -550,8 +563,9 @@ BEGIN
 	END IF;
 	clock := scru64_realm.clock();
 	reading := scru64_realm.reading(clock);
-	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, scru64_realm.mark_time(0)));
-	-- at last: to begin to wait twice does no harm
+	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, scru64_realm.mark_time(0)),
+										(SELECT n.last_value FROM scru64_realm.next_home AS n) = scru64_realm.here());
+	-- at last: to begin to wait again does no harm
 	PERFORM setval('scru64_realm.home', scru64_realm.here());
 	RAISE LOG 'realm in database "%" was promoted, restored or copied: it grants no new lease until %',
 			current_database(), marks.granting_from
@@ -1444,7 +1458,7 @@ AS $$
 BEGIN
 	LOCK TABLE scru64_realm.allocator IN ACCESS EXCLUSIVE MODE;
 EXCEPTION WHEN lock_not_available THEN
-	RAISE EXCEPTION 'could not lock out calls of the realm within 2 seconds'
+	RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
 		USING ERRCODE = 'lock_not_available',
 			DETAIL = 'A transaction that has called the realm is still open.',
 			HINT = $hint$Try again, or end it. To find it: SELECT pid FROM pg_locks WHERE relation = 'scru64_realm.allocator'::regclass;$hint$;
@@ -1525,9 +1539,8 @@ BEGIN
 		next_max_ttl = CASE WHEN counts_from IS NOT NULL THEN set_ttls.max_ttl END,
 		next_first_ttl = CASE WHEN counts_from IS NOT NULL THEN set_ttls.first_ttl END,
 		next_from = counts_from;
-	PERFORM scru64_realm.set_marks(scru64_realm.waiting(m), suffix)
-	FROM (VALUES (''), ('_before')) AS s (suffix), scru64_realm.marks(suffix) AS m
-	WHERE clock < m.lost_until;
+	PERFORM scru64_realm.set_marks(scru64_realm.waiting(m)) FROM scru64_realm.marks() AS m WHERE clock < m.lost_until;
+	PERFORM scru64_realm.set_marks(scru64_realm.waiting(m), '_before') FROM scru64_realm.marks_before() AS m WHERE clock < m.lost_until;
 	RETURN greatest(clock, CASE WHEN is_raised THEN counts_from END);
 END
 $$;
@@ -1568,14 +1581,14 @@ BEGIN
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM scru64_realm.check_home();
 	marks := scru64_realm.marks();
-	before := scru64_realm.marks('_before');
+	before := scru64_realm.marks_before();
 	PERFORM scru64_realm.set_marks(before);
-	RETURN CASE WHEN marks <> before THEN marks.changed_at END;
+	RETURN CASE WHEN marks <> before THEN marks.known_until END;
 END
 $$;
 
 COMMENT ON FUNCTION scru64_realm.nothing_was_lost()
-	IS 'have a realm that was promoted, restored or copied not wait for that; returns when it was noticed';
+	IS 'have a realm that was promoted, restored or copied not wait for that; returns since when nothing was lost';
 
 -- For what check_home() cannot notice. What may be lost is as old as it may be.
 CREATE FUNCTION scru64_realm.something_was_lost(until timestamptz DEFAULT NULL) RETURNS timestamptz
@@ -1584,15 +1597,20 @@ AS $$
 DECLARE
 	clock timestamptz;
 	marks scru64_realm.change;
+	nothing CONSTANT timestamptz := scru64_realm.mark_time(0);
 BEGIN
 	PERFORM scru64_realm.commit_durably();
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM scru64_realm.check_home();
 	clock := scru64_realm.clock();
-	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), scru64_realm.mark_time(0));
+	marks := scru64_realm.marks();
+	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), nothing,
+										marks.known_until = nothing AND marks.changed_at > nothing);
 	marks.granting_from := greatest(marks.granting_from, until);
 	marks.lost_until := greatest(marks.lost_until, until);
 	PERFORM scru64_realm.set_marks(marks);
+	-- who has not seen that is about to commit
+	PERFORM scru64_realm.wait_for_calls();
 	RETURN marks.granting_from;
 END
 $$;
@@ -1698,8 +1716,8 @@ BEGIN
 			   CASE WHEN p.prosqlbody IS NULL THEN 'SET search_path = pg_catalog, pg_temp' END ||
 			   CASE WHEN p.prosecdef THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'$$ ELSE '' END ||
 			   CASE WHEN p.proname IN ('lease', 'renew', 'release', 'split') THEN $$ SET lock_timeout = '10s'$$
-			   -- it waits for transactions that are kept short, and nobody for it
-			   WHEN p.proname = 'revoke' THEN $$ SET lock_timeout = '60s'$$
+			   -- they wait for transactions that are kept short, and nobody for them who is to go on
+			   WHEN p.proname IN ('revoke', 'something_was_lost') THEN $$ SET lock_timeout = '60s'$$
 			   -- for the owner: those who wait behind them are not to wait for long
 			   WHEN p.prosecdef AND p.provolatile = 'v' THEN $$ SET lock_timeout = '2s'$$ ELSE '' END
 		FROM pg_proc AS p WHERE p.pronamespace = 'scru64_realm'::regnamespace
