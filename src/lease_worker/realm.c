@@ -276,8 +276,13 @@ bool
 realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
 		  const char *const *params)
 {
+	PGresult   *end;
+
 	PQclear(call->result);
 	call->result = NULL;
+	/* the answer before this was an error: its end is still to come */
+	if (PQtransactionStatus(call->conn) == PQTRANS_ACTIVE && next_result(call, &end))
+		PQclear(end);
 	call->refused = call->over = call->warned = false;
 	call->problem[0] = '\0';
 	if (call->conn == NULL)
