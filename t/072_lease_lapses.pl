@@ -36,7 +36,7 @@ sub asked
 {
 	my ($function) = @_;
 
-	return scalar(logged($realm, " scru64_realm\\.$function\\("));
+	return scalar(logged($realm, " scru64_realm\\.$function\\(\\\$"));
 }
 
 sub log_has_once

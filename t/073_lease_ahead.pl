@@ -113,6 +113,13 @@ my $before = $node;
 $node = held_by($standby);
 ok($node ne '' && $node ne $before, "started again: another one, $before, $node");
 
+$realm->safe_psql('realm', "UPDATE scru64_realm.ledger SET lease_id = gen_random_uuid() WHERE holder = 'standby_1'");
+sleep(10);
+$standby->reload;
+$before = $node;
+$node = wait_until(15, sub { my $now = held_by($standby); $now ne $before && $now });
+isnt($node, '', 'one that the realm does not know: another one');
+
 #
 # Promoted without a realm
 #

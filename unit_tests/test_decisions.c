@@ -355,6 +355,11 @@ sleeping(void)
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
 	plan.next_attempt_ms = NOW_MS + 1;
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	/* and nobody looks at a node that no session has */
+	plan = held_ahead();
+	plan.next_attempt_ms = NOW_MS + 60000;
+	node_size_begin(&plan.size, 10, NOW_MS - 2 * NODE_SIZE_CALM_LOOK_MS, 0, 0);
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
 }
 
 static void

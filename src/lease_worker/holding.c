@@ -237,17 +237,23 @@ give_lease(Worker *worker)
 	scru64_ceiling_let_go();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(context);
+	ereport(LOG,
+			(given ?
+			 errmsg("recovery has ended, and this server has node %u/%u",
+					lease.node.node_id, lease.node.node_id_size) :
+			 is_inside ?
+			 errmsg("recovery has ended, and node %u/%u overlaps one that is set on this server by hand",
+					lease.node.node_id, lease.node.node_id_size) :
+			 errmsg("recovery has ended, and the ceiling of this server is beyond the lease of node %u/%u",
+					lease.node.node_id, lease.node.node_id_size)));
 	if (given)
-		ereport(LOG,
-				(errmsg("recovery has ended, and this server has node %u/%u",
-						lease.node.node_id, lease.node.node_id_size)));
-	else if (is_inside)
-		/* set by hand since then: nobody else gets it as long as it lasts */
+		return;
+	/* one that is set by hand nobody else gets as long as the lease lasts */
+	if (is_inside)
 		forget_lease(worker);
 	else
 		release_lease(worker);
-	if (!given)
-		worker->plan.next_attempt_ms = 0;
+	worker->plan.next_attempt_ms = 0;
 }
 
 /* What stands for the last ID of a lease that has had none. */
@@ -285,7 +291,7 @@ release_lease(Worker *worker)
 
 /* What was asked for is not what is wanted now. */
 void
-forget_requests(Worker *worker)
+forget_request(Worker *worker)
 {
 	worker->request.request[0] = '\0';
 	worker->plan.next_lease_ms = 0;
@@ -297,6 +303,6 @@ leave_realm(Worker *worker)
 {
 	release_lease(worker);
 	memset(&worker->held, 0, sizeof(worker->held));
-	forget_requests(worker);
+	forget_request(worker);
 	keep_address(worker);
 }

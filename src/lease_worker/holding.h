@@ -20,7 +20,7 @@ extern void give_lease(Worker *worker);
 extern void shield(Worker *worker, RealmCall *call, HeldLease *lease);
 extern uint64 start_id(const HeldLease *lease);
 extern void release_lease(Worker *worker);
-extern void forget_requests(Worker *worker);
+extern void forget_request(Worker *worker);
 extern void leave_realm(Worker *worker);
 
 #endif							/* HOLDING_H */

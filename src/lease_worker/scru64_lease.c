@@ -189,7 +189,7 @@ apply_settings(Worker *worker, bool other_realm_id, bool other_within)
 	else if (other_within)
 	{
 		release_lease(worker);
-		forget_requests(worker);
+		forget_request(worker);
 	}
 	forget_failures(worker);
 	worker->plan.next_size_ms = 0;
