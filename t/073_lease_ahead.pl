@@ -19,12 +19,16 @@ my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm');
 my $primaries = 0;
 
-# A primary under load, and a standby of it that leases ahead.
+# what the servers ask for
+$realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
+
+# A primary under a load that has it ahead of the clock by some seconds, and a standby of
+# it that leases ahead.
 sub make_pair
 {
-	my ($lines, %params) = @_;
+	my ($lines) = @_;
 	my $n = ++$primaries;
-	my $primary = fleet_server($template, "primary_$n", fleet_lines($realm), %params);
+	my $primary = fleet_server($template, "primary_$n", fleet_lines($realm, lease_node_id_size => 18, lease_node_id_size_min => 18));
 	my $standby = copy_server($template, "standby_$n");
 
 	$standby->append_conf('postgresql.conf', $lines . $preload);
@@ -32,7 +36,8 @@ sub make_pair
 	start_server($standby);
 	isnt(wait_for_lease($primary, 10), '', "primary $n: a lease");
 	begin_load($primary, 2);
-	sleep(0.5);
+	wait_until(30, sub { $primary->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE lead > '3 s'") eq 1 })
+	  or fail("primary $n is not ahead of the clock");
 	return ($primary, $standby);
 }
 
@@ -108,6 +113,7 @@ $standby->stop('fast');
 is( $realm->safe_psql(
 		'realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'standby_1' AND last_id::bigint = scru64_realm.start(node_ctr_range, granted_at) AND occupied_until = released_at + (SELECT guard FROM scru64_realm.settings)"),
 	1, 'a stop gives it back, without an ID');
+is(scalar(logged($realm, qr/DETAIL: .*[Pp]arameters: \$1 = '[0-9a-f-]{36}', \$2 = '[0-9a-z]{12}'$/)), 1, 'but with where it begins for the last one');
 start_server($standby);
 my $before = $node;
 $node = held_by($standby);
