@@ -465,11 +465,19 @@ renewals_are_after_a_third(void)
 	}
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX / 2), ==, 39999);
 	/* but not at once, however little that is */
-	for (plan.left_ms = 1; plan.left_ms < 13000; plan.left_ms += 999)
+	for (plan.left_ms = 1; plan.left_ms < 12000; plan.left_ms += 999)
 	{
 		CHECK_INT(pause_ms(plan, true, 0), ==, MIN_PAUSE_MS - MIN_PAUSE_MS / 10);
 		CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, MIN_PAUSE_MS + MIN_PAUSE_MS / 10);
 	}
+	/* nor every second, if the realm grants less than the allowance */
+	plan.allowance_ms = HOUR_S * 1000;
+	plan.left_ms = 132000;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
+	plan.allowance_ms = 99001;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
+	plan.allowance_ms = 98997;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 11001 - 1100);
 	/* the largest setting */
 	plan.left_ms = INT64_MAX;
 	plan.ttl_s = INT32_MAX;

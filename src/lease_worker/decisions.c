@@ -134,12 +134,13 @@ jitter(int64_t most, uint32_t random)
 
 /*
  * When to renew: after a third of what is left of the window, give or take a bit.  A
- * node that is ahead of the clock by the allowance has that much less.
+ * node that is ahead of the clock by the allowance has that much less; but a young lease
+ * may be shorter than the allowance, and is not renewed again and again for that.
  */
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
 {
-	int64_t		usable = plan->left_ms - plan->allowance_ms;
+	int64_t		usable = MAX(plan->left_ms - plan->allowance_ms, plan->left_ms / 4);
 	int64_t		third = MIN(usable, plan->ttl_s * MSECS_PER_SEC) / 3;
 	int64_t		pause = MAX(third, MIN_PAUSE_MS);
 
