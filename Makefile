@@ -66,7 +66,7 @@ include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 
-LEASE_OBJS = $(addprefix src/lease_worker/, decisions.o holding.o kept_lease.o messages.o node_size.o realm.o realm_calls.o scru64_lease.o)
+LEASE_OBJS = $(addprefix src/lease_worker/, decisions.o hand_over.o holding.o kept_lease.o messages.o node_size.o realm.o realm_calls.o realm_identity.o scru64_lease.o worker.o)
 $(LEASE_OBJS) src/lease_worker/scru64_lease.bc: CPPFLAGS += -I$(libpq_srcdir)
 $(LEASE_OBJS) src/lease_worker/scru64_lease.bc: $(wildcard src/*.h src/lease_worker/*.h) scru64.control
 $(filter-out %/scru64_lease.o,$(LEASE_OBJS)): CFLAGS += $(CFLAGS_SL) -fvisibility=hidden

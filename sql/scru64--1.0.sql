@@ -530,7 +530,7 @@ CREATE VIEW scru64_lease AS
 	FROM scru64_lease();
 
 COMMENT ON VIEW scru64_lease IS 'lease of this server';
-COMMENT ON COLUMN scru64_lease.state IS 'starting, held, "held, not renewed", failing, or no worker';
+COMMENT ON COLUMN scru64_lease.state IS 'starting, held, "held, not renewed", "held for promotion", failing, or no worker';
 COMMENT ON COLUMN scru64_lease.node_spec IS 'node that is leased';
 COMMENT ON COLUMN scru64_lease.holder IS 'what the realm calls this server';
 COMMENT ON COLUMN scru64_lease.granted_at IS 'when the lease began, by the realm''s clock';

@@ -100,11 +100,12 @@ lease_info(void)
 	return info;
 }
 
+/* On a standby that preloads the library it leases ahead. */
 static const BackgroundWorker lease_worker = {
 	.bgw_name = "scru64 lease worker",
 	.bgw_type = "scru64 lease worker",
 	.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
-	.bgw_start_time = BgWorkerStart_RecoveryFinished,
+	.bgw_start_time = BgWorkerStart_ConsistentState,
 	.bgw_restart_time = WORKER_RESTART,
 	.bgw_library_name = "scru64",
 	.bgw_function_name = "scru64_start_lease_worker"
@@ -178,14 +179,18 @@ nap(void)
 	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP, wait_event);
 }
 
-/* Is it worth waiting for the worker? */
+/*
+ * Is it worth waiting for the worker?  If a lease is held for the end of recovery, that is
+ * what it gives next, whatever has failed.
+ */
 static bool
 worth_waiting(const LeaseInfo *info, uint64 began)
 {
 	TimestampTz enough = GetCurrentTimestamp() + MAX_WAIT * INT64CONST(1000);
 
 	return monotonic_ms() - began < MAX_WAIT &&
-		(info->busy || (info->failures == 0 && info->next_attempt_at < enough));
+		(info->busy || info->is_ahead ||
+		 (info->failures == 0 && info->next_attempt_at < enough));
 }
 
 /*

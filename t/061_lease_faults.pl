@@ -218,6 +218,8 @@ is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE ho
 
 	isnt(wait_for_lease($server, 10), '', 'a lease');
 	$realm->safe_psql('realm', "SELECT scru64_realm.renew(lease_id, '1000 years') FROM scru64_realm.ledger WHERE holder = 'endless'");
+	# what a realm tells only after its max_ttl
+	$realm->psql('realm', "UPDATE scru64_realm.ledger SET endless_since = now() - interval '1 day' WHERE holder = 'endless'");
 	$server->reload;
 	ok(wait_until(20, sub { lease_sql($server, "expires_at > '4000-01-01'") eq 't' }), 'its lease is renewed without end: it takes that');
 	is(lease_sql($server, 'state, failures, last_error'), 'held|0|', 'and there is no failure');

@@ -38,8 +38,11 @@ held(void)
 		.has_slot = true,
 		.has_heard = true,
 		.left_ms = HOUR_S * 1000,
+		.own_tick = CLOCK_TICK,
 		.clock_tick = CLOCK_TICK,
+		.start_tick = CLOCK_TICK,
 		.furthest_tick = CLOCK_TICK,
+		.limit_tick = CLOCK_TICK + 1,
 		.next_attempt_ms = NOW_MS + 1,
 		.lease_pause_ms = MIN_LEASE_PAUSE_MS
 	};
@@ -54,6 +57,28 @@ without_lease(void)
 	Plan		plan = held();
 
 	plan.has_lease = plan.has_slot = false;
+	return plan;
+}
+
+/* A standby that leases ahead. */
+static Plan
+held_ahead(void)
+{
+	Plan		plan = held();
+
+	plan.in_recovery = plan.is_ahead = true;
+	plan.has_slot = false;
+	return plan;
+}
+
+/* A lease that the realm has refused to renew, and a new one may be had. */
+static Plan
+lapsing(void)
+{
+	Plan		plan = held();
+
+	plan.is_lapsing = true;
+	plan.failures = 1;
 	return plan;
 }
 
@@ -91,6 +116,40 @@ a_lease_is_useless_when_it_is_over_or_far_ahead(void)
 	CHECK(!is_useless(&plan));
 	plan.furthest_tick++;
 	CHECK(is_useless(&plan));
+
+	/* granted by a clock that was ahead of what both are now */
+	plan = held();
+	plan.start_tick = plan.furthest_tick = CLOCK_TICK + 1;
+	CHECK(is_useless(&plan));
+	plan.clock_tick++;
+	CHECK(!is_useless(&plan));
+}
+
+static void
+a_lease_is_spent_when_sessions_can_have_no_more_of_it(void)
+{
+	Plan		plan = held();
+
+	plan.own_tick = plan.limit_tick;
+	CHECK(!is_spent(&plan));
+	plan.own_tick++;
+	CHECK(is_spent(&plan));
+
+	/* whatever the realm's clock says */
+	plan = held();
+	plan.left_ms = -1;
+	plan.clock_tick = plan.limit_tick + 1;
+	CHECK(!is_spent(&plan));
+
+	plan = held();
+	plan.furthest_tick = FURTHEST_TICK;
+	CHECK(!is_spent(&plan));
+	plan.furthest_tick++;
+	CHECK(is_spent(&plan));
+
+	plan = held();
+	plan.has_slot = false;
+	CHECK(is_spent(&plan));
 }
 
 static void
@@ -101,8 +160,13 @@ nothing_is_useless_before_the_realm_was_heard(void)
 	plan.has_heard = false;
 	plan.left_ms = -1;
 	CHECK(!is_useless(&plan));
+	CHECK(!is_over(&plan));
 	plan.furthest_tick = FURTHEST_TICK + 1;
 	CHECK(!is_useless(&plan));
+	plan.start_tick = CLOCK_TICK + 1;
+	CHECK(!is_useless(&plan));
+	plan.has_heard = true;
+	CHECK(is_over(&plan));
 }
 
 static void
@@ -186,6 +250,116 @@ a_larger_node_does_not_wait_for_the_renewal(void)
 	plan.failures = 0;
 	plan.has_lease = false;
 	CHECK(next_step(&plan) == STEP_SLEEP);
+}
+
+/* In recovery the lease is renewed as others are, and no session has it. */
+static void
+a_standby_holds_its_lease(void)
+{
+	Plan		plan = held_ahead();
+
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.next_attempt_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	/* nor is it given back because it has no slot, but if it is of no use */
+	plan.failures = 1;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.left_ms = 0;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.failures = 0;
+	CHECK(next_step(&plan) == STEP_RELEASE);
+	/* its size stays */
+	plan = held_ahead();
+	wait_for_larger(&plan);
+	CHECK_INT(wanted_size(&plan), ==, 12);
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.size.quiet = 11;
+	CHECK_INT(wanted_size(&plan), ==, 12);
+	CHECK(next_step(&plan) == STEP_SLEEP);
+}
+
+static void
+a_lease_is_given_when_recovery_has_ended(void)
+{
+	Plan		plan = held_ahead();
+
+	plan.in_recovery = false;
+	CHECK(next_step(&plan) == STEP_GIVE);
+	/* before all else, whatever is known of the realm */
+	plan.left_ms = 0;
+	plan.next_attempt_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_GIVE);
+	plan.failures = 1;
+	plan.is_lapsing = true;
+	CHECK(next_step(&plan) == STEP_GIVE);
+	/* without one, as every server */
+	plan = without_lease();
+	plan.in_recovery = true;
+	plan.next_attempt_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.in_recovery = false;
+	CHECK(next_step(&plan) == STEP_CALL);
+}
+
+/* It is neither renewed nor released, but replaced, as soon as a new one may be had. */
+static void
+a_lapsing_lease_is_used_until_there_is_another(void)
+{
+	Plan		plan = lapsing();
+
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.next_attempt_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.next_lease_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.next_lease_ms = NOW_MS + 1;
+	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	/* to its end and beyond, also after a reload */
+	plan.next_lease_ms = 0;
+	plan.left_ms = -1;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.failures = 0;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.furthest_tick = FURTHEST_TICK + 1;
+	CHECK(next_step(&plan) == STEP_CALL);
+	/* but not if somebody has ended it */
+	plan.has_slot = false;
+	CHECK(next_step(&plan) == STEP_RELEASE);
+	/* nor is it handed over for a larger node */
+	plan = lapsing();
+	plan.failures = 0;
+	wait_for_larger(&plan);
+	CHECK(next_step(&plan) == STEP_SLEEP);
+}
+
+static void
+sleeping(void)
+{
+	Plan		plan = held();
+
+	plan.next_attempt_ms = NOW_MS + 60000;
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 60000);
+	/* a node that has grown is looked at */
+	node_size_begin(&plan.size, 10, NOW_MS, 0, 0);
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + NODE_SIZE_CALM_LOOK_MS);
+	plan.next_attempt_ms = NOW_MS + 1;
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	/* and one that nobody has is not */
+	plan = without_lease();
+	node_size_begin(&plan.size, 10, NOW_MS, 0, 0);
+	plan.next_attempt_ms = NOW_MS + 60000;
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 60000);
+	/* recovery ends without a word */
+	plan = held_ahead();
+	plan.next_attempt_ms = NOW_MS + 60000;
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
+	plan.next_attempt_ms = NOW_MS + 1;
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	/* and nobody looks at a node that no session has */
+	plan = held_ahead();
+	plan.next_attempt_ms = NOW_MS + 60000;
+	node_size_begin(&plan.size, 10, NOW_MS - 2 * NODE_SIZE_CALM_LOOK_MS, 0, 0);
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
 }
 
 static void
@@ -291,11 +465,19 @@ renewals_are_after_a_third(void)
 	}
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX / 2), ==, 39999);
 	/* but not at once, however little that is */
-	for (plan.left_ms = 1; plan.left_ms < 13000; plan.left_ms += 999)
+	for (plan.left_ms = 1; plan.left_ms < 12000; plan.left_ms += 999)
 	{
 		CHECK_INT(pause_ms(plan, true, 0), ==, MIN_PAUSE_MS - MIN_PAUSE_MS / 10);
 		CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, MIN_PAUSE_MS + MIN_PAUSE_MS / 10);
 	}
+	/* nor every second, if the realm grants less than the allowance */
+	plan.allowance_ms = HOUR_S * 1000;
+	plan.left_ms = 132000;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
+	plan.allowance_ms = 99001;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
+	plan.allowance_ms = 98997;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 11001 - 1100);
 	/* the largest setting */
 	plan.left_ms = INT64_MAX;
 	plan.ttl_s = INT32_MAX;
@@ -362,51 +544,47 @@ windows_have_the_allowance_on_top(void)
 {
 	Plan		plan = held();
 
-	CHECK_INT(window_s(&plan, FIRST_TTL_S), ==, 120 + 10 + 1);
-	CHECK_INT(window_s(&plan, HOUR_S), ==, HOUR_S + 11);
-	CHECK_INT(window_s(&plan, HOUR_S + 1), ==, HOUR_S + 11);
-	CHECK_INT(longest_window_s(&plan), ==, HOUR_S + 11);
-	/* as long as it has been, the first time at least and the setting at most */
-	CHECK_INT(renewal_window_s(&plan, 0), ==, 131);
-	CHECK_INT(renewal_window_s(&plan, 120999), ==, 131);
-	CHECK_INT(renewal_window_s(&plan, 121000), ==, 132);
-	CHECK_INT(renewal_window_s(&plan, INT64_MAX), ==, HOUR_S + 11);
-	plan.ttl_s = 10;
-	CHECK_INT(renewal_window_s(&plan, 121000), ==, 21);
-	CHECK_INT(window_s(&plan, FIRST_TTL_S), ==, 21);
-	plan.allowance_ms = 0;
-	CHECK_INT(longest_window_s(&plan), ==, 11);
+	CHECK_INT(window_s(&plan), ==, HOUR_S + 10 + 1);
 	plan.allowance_ms = 999;
-	CHECK_INT(longest_window_s(&plan), ==, 11);
+	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
+	plan.allowance_ms = 0;
+	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
+	/* whatever is left: a realm's clock that was set back leaves a day */
+	plan.left_ms = INT64_MAX;
+	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
+	plan.ttl_s = 10;
+	CHECK_INT(window_s(&plan), ==, 11);
 }
 
 static void
-a_successor_has_what_is_left(void)
+a_successor_is_waited_for_while_there_is_time(void)
 {
 	Plan		plan = held();
 
-	CHECK_INT(successor_window_s(&plan), ==, HOUR_S + 11);
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
 	plan.left_ms = 45000;
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
 	plan.left_ms -= 3;
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS - 1);
-	CHECK_INT(successor_window_s(&plan), ==, FIRST_TTL_S + 11);
 	plan.left_ms = -3;
 	CHECK(successor_timeout_ms(&plan) < 0);
-	CHECK_INT(successor_window_s(&plan), ==, FIRST_TTL_S + 11);
 }
 
 int
 main(void)
 {
 	RUN(a_lease_is_useless_when_it_is_over_or_far_ahead);
+	RUN(a_lease_is_spent_when_sessions_can_have_no_more_of_it);
 	RUN(nothing_is_useless_before_the_realm_was_heard);
 	RUN(a_held_lease_waits_for_its_renewal);
 	RUN(a_useless_lease_is_given_back_if_another_may_be_had);
 	RUN(a_lease_that_was_ended_is_given_back_at_once);
 	RUN(a_new_lease_has_its_pause);
 	RUN(a_larger_node_does_not_wait_for_the_renewal);
+	RUN(a_standby_holds_its_lease);
+	RUN(a_lease_is_given_when_recovery_has_ended);
+	RUN(a_lapsing_lease_is_used_until_there_is_another);
+	RUN(sleeping);
 	RUN(the_size_that_is_wanted);
 	RUN(calls_of_sessions_are_heeded_once_in_a_while);
 	RUN(calls_after_a_failure_make_the_pause_short);
@@ -415,6 +593,6 @@ main(void)
 	RUN(failures_have_pauses_that_grow);
 	RUN(new_leases_have_pauses_that_grow);
 	RUN(windows_have_the_allowance_on_top);
-	RUN(a_successor_has_what_is_left);
+	RUN(a_successor_is_waited_for_while_there_is_time);
 	return harness_finish();
 }

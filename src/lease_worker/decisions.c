@@ -14,37 +14,68 @@
 #define MIN(a, b)			((a) < (b) ? (a) : (b))
 #define MAX(a, b)			((a) > (b) ? (a) : (b))
 
+/* Is the window over, as far as is known? */
+bool
+is_over(const Plan *plan)
+{
+	return plan->has_heard && plan->left_ms <= 0;
+}
+
+/* Is it too far ahead of both clocks to wait for them? */
+static bool
+is_far_ahead(const Plan *plan)
+{
+	uint64_t	allowance_ticks = (uint64_t) plan->allowance_ms >> SCRU64_TICK_SHIFT;
+
+	return plan->furthest_tick > plan->clock_tick + 2 * allowance_ticks + 1;
+}
+
 /*
- * Is a new lease better than this one?  Its window is over by the realm's clock, or
- * it begins, or its last ID is, too far ahead of both clocks.
+ * Is a new lease better than this one?  Its window is over by the realm's clock; or it
+ * was granted by a clock that was ahead of what both are now; or its last ID is too far
+ * ahead of them.
+ *
+ * A lease that is ahead of the realm's clock alone is of use: that one was set back, and
+ * the window of a new lease would be over already by this server's.
  */
 bool
 is_useless(const Plan *plan)
 {
-	uint64_t	allowance_ticks = (uint64_t) plan->allowance_ms >> SCRU64_TICK_SHIFT;
+	return is_over(plan) ||
+		(plan->has_heard &&
+		 (plan->start_tick > plan->clock_tick || is_far_ahead(plan)));
+}
 
-	return plan->has_heard &&
-		(plan->left_ms <= 0 ||
-		 plan->furthest_tick > plan->clock_tick + 2 * allowance_ticks + 1);
+/*
+ * Can the sessions have no more of the lease?  By this server's clock: theirs is what
+ * takes them to the end of the window.
+ */
+bool
+is_spent(const Plan *plan)
+{
+	return !plan->has_slot || plan->own_tick > plan->limit_tick || is_far_ahead(plan);
 }
 
 /*
  * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
- * for example, or a better one can be had, as far as is known.
+ * for example, or a better one can be had, as far as is known.  One that is lapsing is
+ * used until there is another.
  */
 static bool
 wants_release(const Plan *plan)
 {
 	return plan->has_lease &&
-		(!plan->has_slot ||
-		 (plan->failures == 0 && plan->now_ms >= plan->next_lease_ms && is_useless(plan)));
+		((!plan->has_slot && !plan->is_ahead) ||
+		 (!plan->is_lapsing && plan->failures == 0 &&
+		  plan->now_ms >= plan->next_lease_ms && is_useless(plan)));
 }
 
 /* Is a larger node worth a call before the lease has to be renewed? */
 static bool
 wants_larger(const Plan *plan)
 {
-	return plan->has_lease && plan->failures == 0 && plan->now_ms >= plan->next_size_ms &&
+	return plan->has_lease && !plan->is_ahead && !plan->is_lapsing &&
+		plan->failures == 0 && plan->now_ms >= plan->next_size_ms &&
 		node_size_larger(&plan->size) != plan->size.current;
 }
 
@@ -52,11 +83,15 @@ wants_larger(const Plan *plan)
 Step
 next_step(const Plan *plan)
 {
+	bool		wants_new = !plan->has_lease || plan->is_lapsing;
+
+	if (plan->is_ahead && !plan->in_recovery)
+		return STEP_GIVE;
 	if (wants_release(plan))
 		return STEP_RELEASE;
 	if (plan->now_ms < plan->next_attempt_ms && !wants_larger(plan))
 		return STEP_SLEEP;
-	return plan->has_lease || plan->now_ms >= plan->next_lease_ms ? STEP_CALL : STEP_PUT_OFF;
+	return wants_new && plan->now_ms < plan->next_lease_ms ? STEP_PUT_OFF : STEP_CALL;
 }
 
 /*
@@ -75,12 +110,17 @@ plan_call(Plan *plan)
 	}
 }
 
-/* The node_id_size to have when the lease is renewed; often that of now. */
+/*
+ * The node_id_size to have when the lease is renewed; often that of now.  As long as
+ * no session has the node, nothing is known of what it needs.
+ */
 int
 wanted_size(const Plan *plan)
 {
 	int			larger = node_size_larger(&plan->size);
 
+	if (plan->is_ahead)
+		return plan->size.current;
 	return larger != plan->size.current ? larger :
 		node_size_smaller(&plan->size, plan->now_ms, plan->ttl_s * MSECS_PER_SEC);
 }
@@ -94,12 +134,13 @@ jitter(int64_t most, uint32_t random)
 
 /*
  * When to renew: after a third of what is left of the window, give or take a bit.  A
- * node that is ahead of the clock by the allowance has that much less.
+ * node that is ahead of the clock by the allowance has that much less; but a young lease
+ * may be shorter than the allowance, and is not renewed again and again for that.
  */
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
 {
-	int64_t		usable = plan->left_ms - plan->allowance_ms;
+	int64_t		usable = MAX(plan->left_ms - plan->allowance_ms, plan->left_ms / 4);
 	int64_t		third = MIN(usable, plan->ttl_s * MSECS_PER_SEC) / 3;
 	int64_t		pause = MAX(third, MIN_PAUSE_MS);
 
@@ -139,39 +180,27 @@ plan_new_lease(Plan *plan, int64_t now_ms)
 	plan->lease_pause_ms = MIN(2 * plan->lease_pause_ms, most);
 }
 
-/*
- * For how long to ask: the setting says for how long at most.  Besides, for what a
- * node's IDs may be ahead of the clock: a busy one reaches the end of the window by so
- * much earlier.
- */
+/* Until when there is nothing to do, if nobody calls. */
 int64_t
-window_s(const Plan *plan, int64_t seconds)
+sleep_until_ms(const Plan *plan)
 {
-	return MIN(seconds, plan->ttl_s) + plan->allowance_ms / MSECS_PER_SEC + 1;
+	int64_t		look_ms = node_size_next_look(&plan->size);
+	int64_t		until_ms = plan->next_attempt_ms;
+
+	if (plan->has_slot && look_ms >= 0)
+		until_ms = MIN(until_ms, look_ms);
+	return plan->is_ahead ? MIN(until_ms, plan->now_ms + RECOVERY_NAP_MS) : until_ms;
 }
 
 /*
- * The most that will be asked for.  A realm that was promoted waits for so long: it
- * may have lost a renewal.
+ * For how long to ask; the realm grants what it sees fit.  As the setting says, and for
+ * what a node's IDs may be ahead of the clock: a busy one reaches the end of the window
+ * by so much earlier.
  */
 int64_t
-longest_window_s(const Plan *plan)
+window_s(const Plan *plan)
 {
-	return window_s(plan, plan->ttl_s);
-}
-
-/* For as long as the lease is old: if nobody releases it, it costs that much again. */
-int64_t
-renewal_window_s(const Plan *plan, int64_t age_ms)
-{
-	return window_s(plan, MAX(FIRST_TTL_S, age_ms / MSECS_PER_SEC));
-}
-
-/* A lease of another size is for what the one of now has left. */
-int64_t
-successor_window_s(const Plan *plan)
-{
-	return MAX(FIRST_TTL_S, plan->left_ms / MSECS_PER_SEC) + window_s(plan, 0);
+	return plan->ttl_s + plan->allowance_ms / MSECS_PER_SEC + 1;
 }
 
 /* Not so long that the one of now is over meanwhile. */

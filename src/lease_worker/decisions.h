@@ -12,7 +12,6 @@
 
 #include "node_size.h"
 
-#define FIRST_TTL_S			120		/* of a new lease, and of every renewal at least */
 #define CALL_TIMEOUT_MS		15000	/* longer than the realm's lock_timeout */
 #define RELEASE_TIMEOUT_MS	2500
 #define MIN_PAUSE_MS		1000	/* between two attempts */
@@ -20,6 +19,7 @@
 #define MAX_CALLED_PAUSE_MS	5000	/* while sessions call */
 #define MIN_LEASE_PAUSE_MS	10000	/* between two new leases */
 #define SIZE_PAUSE_MS		60000	/* after a node of another size was not to be had */
+#define RECOVERY_NAP_MS		1000	/* between looks whether recovery has ended */
 
 /* What the worker goes by.  Points in time are of the monotonic clock. */
 typedef struct Plan
@@ -32,12 +32,18 @@ typedef struct Plan
 	/* how things are now */
 	int64_t		now_ms;
 	int64_t		failures;		/* since the last success */
+	bool		in_recovery;	/* is this server a standby? */
 	bool		has_lease;
+	bool		is_ahead;		/* is it held until recovery has ended? */
+	bool		is_lapsing;		/* has the realm refused to renew it ever again? */
 	bool		has_slot;		/* or has somebody ended the lease here? */
 	bool		has_heard;		/* the realm's clock? */
 	int64_t		left_ms;		/* of the lease, by that clock */
-	uint64_t	clock_tick;		/* of that or this server's clock, the later one */
-	uint64_t	furthest_tick;	/* where the lease begins, or its last ID is */
+	uint64_t	own_tick;		/* of this server's clock, */
+	uint64_t	clock_tick;		/* and of the later one of both */
+	uint64_t	start_tick;		/* where the lease begins, */
+	uint64_t	furthest_tick;	/* there, or where its last ID is, */
+	uint64_t	limit_tick;		/* and where it ends */
 
 	/* what is planned */
 	int64_t		next_attempt_ms;
@@ -51,21 +57,22 @@ typedef struct Plan
 typedef enum Step
 {
 	STEP_SLEEP,
+	STEP_GIVE,					/* recovery has ended: let the sessions have the lease */
 	STEP_RELEASE,				/* give the lease back */
 	STEP_CALL,					/* renew it, or obtain one */
 	STEP_PUT_OFF				/* it is too early to obtain one */
 } Step;
 
+extern bool is_over(const Plan *plan);
 extern bool is_useless(const Plan *plan);
+extern bool is_spent(const Plan *plan);
 extern Step next_step(const Plan *plan);
 extern void plan_call(Plan *plan);
 extern int	wanted_size(const Plan *plan);
 extern void plan_attempt(Plan *plan, bool done, uint32_t random);
 extern void plan_new_lease(Plan *plan, int64_t now_ms);
-extern int64_t window_s(const Plan *plan, int64_t seconds);
-extern int64_t longest_window_s(const Plan *plan);
-extern int64_t renewal_window_s(const Plan *plan, int64_t age_ms);
-extern int64_t successor_window_s(const Plan *plan);
+extern int64_t sleep_until_ms(const Plan *plan);
+extern int64_t window_s(const Plan *plan);
 extern int64_t successor_timeout_ms(const Plan *plan);
 
 #endif							/* DECISIONS_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * holding.h
- *		The lease that the worker holds: obtain, resume, renew, change and release it.
+ *		The lease that the worker holds: obtain, resume, renew, give and release it.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,16 +10,17 @@
 
 #include "worker.h"
 
-extern Plan *look_around(Worker *worker);
-extern void keep_address(Worker *worker);
-extern bool check_realm(const Worker *worker, RealmCall *call, char *realm_id);
-extern void settle_in_realm(Worker *worker, const char *realm_id);
-extern void leave_realm(Worker *worker);
-extern void forget_requests(Worker *worker);
 extern void resume_lease(Worker *worker);
+extern bool ask_for_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *lease);
+extern void begin_lease(Worker *worker, const HeldLease *lease);
+extern bool begin_anew(Worker *worker, RealmCall *call, HeldLease *lease);
 extern bool obtain_lease(Worker *worker, RealmCall *call);
 extern bool renew_lease(Worker *worker, RealmCall *call);
+extern void give_lease(Worker *worker);
+extern void shield(Worker *worker, RealmCall *call, HeldLease *lease);
+extern uint64 start_id(const HeldLease *lease);
 extern void release_lease(Worker *worker);
-extern void change_size(Worker *worker, RealmCall *call, int wanted);
+extern void forget_request(Worker *worker);
+extern void leave_realm(Worker *worker);
 
 #endif							/* HOLDING_H */

@@ -29,11 +29,15 @@ typedef struct HeldLease
 	Identity	identity;
 	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: none */
 	char		realm_id[UUID_TEXT_LEN + 1];
+	bool		is_ahead;		/* no session has had it: it is held until recovery has ended */
+	bool		is_lapsing;		/* the realm has refused to renew it ever again */
 	Scru64Node	node;
 	uint64		start_tick;		/* IDs are of ticks after this */
 	uint64		limit_tick;		/* and not after this */
 	TimestampTz granted_at;
 	TimestampTz expires_at;
+	TimestampTz realm_clock;	/* as last heard; 0: not yet */
+	int64		heard_at_ms;	/* then, by the monotonic clock */
 	uint64		address;		/* hash of the connection string that it is by */
 } HeldLease;
 

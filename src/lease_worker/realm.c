@@ -5,7 +5,8 @@
  *
  * Never blocks for longer than it is told, but for the names of hosts, which libpq
  * has resolved: it waits for the socket and the latch together, and leaves at once
- * when the worker is to stop or to read its settings, unless it is stopping already.
+ * when the worker is to stop or to read its settings, or recovery has ended, unless it is
+ * stopping already.
  * Never cancels a query: the caller closes the connection.
  *
  *-------------------------------------------------------------------------
@@ -15,6 +16,7 @@
 #include "fmgr.h"
 #include "../pg_compat.h"
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "pgstat.h"
@@ -42,11 +44,16 @@ receive_notice(void *arg, const PGresult *result)
 	((RealmCall *) arg)->warned = true;
 }
 
-/* Has something come up that has the worker leave off? */
+/*
+ * Has something come up that has the worker leave off?  Sessions of a standby that was
+ * just promoted wait for the lease that it holds.
+ */
 bool
 realm_is_disturbed(const RealmCall *call)
 {
-	return (ShutdownRequestPending || ConfigReloadPending) && !call->stopping;
+	return !call->stopping &&
+		(ShutdownRequestPending || ConfigReloadPending ||
+		 (call->in_recovery && !RecoveryInProgress()));
 }
 
 /*
@@ -141,6 +148,7 @@ realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_
 
 	memset(call, 0, sizeof(*call));
 	call->stopping = stopping;
+	call->in_recovery = RecoveryInProgress();
 	/* libpq's own message would quote it, and a password may be in it */
 	if (options == NULL)
 		return;
@@ -268,8 +276,13 @@ bool
 realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
 		  const char *const *params)
 {
+	PGresult   *end;
+
 	PQclear(call->result);
 	call->result = NULL;
+	/* the answer before this was an error: its end is still to come */
+	if (PQtransactionStatus(call->conn) == PQTRANS_ACTIVE && next_result(call, &end))
+		PQclear(end);
 	call->refused = call->over = call->warned = false;
 	call->problem[0] = '\0';
 	if (call->conn == NULL)

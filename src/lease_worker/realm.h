@@ -8,7 +8,6 @@
 #ifndef REALM_H
 #define REALM_H
 
-#include "datatype/timestamp.h"
 #include "libpq-fe.h"
 
 #include "../lease.h"
@@ -20,11 +19,12 @@ typedef struct RealmCall
 	int			host;			/* of those in the connection string */
 	int64		deadline_ms;	/* by monotonic_ms() */
 	bool		stopping;		/* go on also if the worker is to stop */
+	bool		in_recovery;	/* was this server a standby when it was opened? */
 	PGresult   *result;			/* the row, or NULL */
 	bool		refused;		/* the realm has answered with an error, */
 	bool		over;			/* of the kind of a lease that is over; */
 	bool		warned;			/* or with a WARNING */
-	TimestampTz clock;			/* the realm's, as the last lease or renewal told */
+	bool		other_realm;	/* it is not the one to have a lease from */
 	char		problem[LEASE_TEXT_LEN];	/* why there is no good answer; or empty */
 } RealmCall;
 

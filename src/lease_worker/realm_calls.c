@@ -16,6 +16,7 @@
 #include "utils/fmgrprotos.h"
 
 #include "../base36.h"
+#include "../clock.h"
 #include "../id_time.h"
 #include "../node_spec.h"
 #include "realm_calls.h"
@@ -41,6 +42,14 @@ read_time(RealmCall *call, int column, TimestampTz *time)
 		return realm_problem(call, "the realm's answer has a time that cannot be");
 	*time = UNIX_EPOCH_TIMESTAMP + usecs;
 	return true;
+}
+
+/* The realm's clock, as it is now. */
+static bool
+read_clock(RealmCall *call, int column, HeldLease *lease)
+{
+	lease->heard_at_ms = monotonic_ms();
+	return read_time(call, column, &lease->realm_clock);
 }
 
 static const char *
@@ -104,12 +113,11 @@ read_lease(RealmCall *call, const LeaseRequest *request, HeldLease *lease)
 {
 	NodeSpec	spec;
 	HeldLease	answer = *lease;
-	TimestampTz clock;
 
 	if (strcmp(PQgetvalue(call->result, 0, 0), request->request) != 0)
 		return realm_problem(call, "the realm's answer is not to this request");
 	if (!read_node(call, request, &spec) || !read_time(call, 2, &answer.granted_at) ||
-		!read_time(call, 3, &answer.expires_at) || !read_time(call, 4, &clock))
+		!read_time(call, 3, &answer.expires_at) || !read_clock(call, 4, &answer))
 		return false;
 	strlcpy(answer.lease_id, request->request, sizeof(answer.lease_id));
 	answer.node = spec.node;
@@ -119,8 +127,24 @@ read_lease(RealmCall *call, const LeaseRequest *request, HeldLease *lease)
 	if (answer.start_tick >= answer.limit_tick)
 		return realm_problem(call, "the realm's answer is a lease that ends before it begins");
 	*lease = answer;
-	call->clock = clock;
 	return true;
+}
+
+/*
+ * What to ask for from now on.  A request is repeated as it was made: one for something
+ * else is another one.
+ */
+void
+set_request(LeaseRequest *request, int node_id_size, int64 ttl_s, const char *holder,
+			const char *within)
+{
+	if (request->node_id_size != node_id_size || request->ttl_s != ttl_s ||
+		strcmp(request->holder, holder) != 0 || strcmp(request->within, within) != 0)
+		request->request[0] = '\0';
+	request->node_id_size = node_id_size;
+	request->ttl_s = ttl_s;
+	strlcpy(request->holder, holder, sizeof(request->holder));
+	strlcpy(request->within, within, sizeof(request->within));
 }
 
 /*
@@ -132,8 +156,7 @@ call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 {
 	const char *params[] = {
 		psprintf("%d", request->node_id_size), request->holder, seconds_text(request->ttl_s),
-		*request->within != '\0' ? request->within : NULL, request->request,
-		seconds_text(request->longest_ttl_s)
+		*request->within != '\0' ? request->within : NULL, request->request
 	};
 	bool		answered;
 
@@ -141,7 +164,7 @@ call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 		strlcpy(request->request, random_uuid(), sizeof(request->request));
 	answered = realm_ask(call, 5, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
 						 USECS("expires_at") ", " USECS("realm_clock")
-						 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5, $6)",
+						 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
 						 lengthof(params), params) &&
 		read_lease(call, request, lease);
 	/* what was refused was not leased; whatever else happened may have been */
@@ -150,27 +173,20 @@ call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 	return answered;
 }
 
-/*
- * Renew a lease for ttl_s from now, and tell its last ID, and for how long it may be
- * asked for later.  Never shortens it.
- */
+/* Renew a lease for ttl_s from now, and tell its last ID.  Never shortens it. */
 bool
-call_renew(RealmCall *call, int64 ttl_s, int64 longest_ttl_s, uint64 last_id,
-		   HeldLease *lease)
+call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease)
 {
-	const char *params[] = {
-		lease->lease_id, seconds_text(ttl_s), last_id_text(lease, last_id),
-		seconds_text(longest_ttl_s)
-	};
-	TimestampTz clock;
+	const char *params[] = {lease->lease_id, seconds_text(ttl_s), last_id_text(lease, last_id)};
+	HeldLease	answer = *lease;
 
 	if (!realm_ask(call, 2, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
-				   " FROM scru64_realm.renew($1, $2, $3, $4)",
+				   " FROM scru64_realm.renew($1, $2, $3)",
 				   lengthof(params), params) ||
-		!read_time(call, 1, &clock) || !read_time(call, 0, &lease->expires_at))
+		!read_time(call, 0, &answer.expires_at) || !read_clock(call, 1, &answer))
 		return false;
-	lease->limit_tick = Max(lease->limit_tick, tick_of_time(lease->expires_at));
-	call->clock = clock;
+	answer.limit_tick = Max(lease->limit_tick, tick_of_time(answer.expires_at));
+	*lease = answer;
 	return true;
 }
 

@@ -16,16 +16,16 @@ typedef struct LeaseRequest
 {
 	char		request[UUID_TEXT_LEN + 1]; /* empty: not asked for yet */
 	int			node_id_size;
-	const char *holder;
-	const char *within;			/* node spec of a block, or empty */
 	int64		ttl_s;
-	int64		longest_ttl_s;	/* of all that will be asked for */
+	char		holder[LEASE_TEXT_LEN];
+	char		within[LEASE_TEXT_LEN]; /* node spec of a block, or empty */
 } LeaseRequest;
 
+extern void set_request(LeaseRequest *request, int node_id_size, int64 ttl_s,
+						const char *holder, const char *within);
 extern bool call_realm_id(RealmCall *call, char *realm_id);
 extern bool call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease);
-extern bool call_renew(RealmCall *call, int64 ttl_s, int64 longest_ttl_s,
-					   uint64 last_id, HeldLease *lease);
+extern bool call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease);
 extern bool call_release(RealmCall *call, const HeldLease *lease, uint64 last_id);
 
 #endif							/* REALM_CALLS_H */

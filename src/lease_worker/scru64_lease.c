@@ -20,6 +20,10 @@
  *	  copy: any other start takes a new lease.
  *	- Where a node of another size is better, it is leased first, then the sessions go
  *	  on with it, after the last ID of the old one, and then that is released.
+ *	- A lease that the realm does not know any more is used to its end, and never
+ *	  renewed or released: it may be from before a failover that has lost it.
+ *	- What a standby leases no session has before recovery has ended; then it begins
+ *	  above the ceiling that came with the WAL.
  *
  * Times are of three kinds: ticks and timestamps are of the realm's clock; when to
  * try again is by the monotonic clock; what the view shows of attempts is by this
@@ -49,8 +53,10 @@
 
 #include "../clock.h"
 #include "../settings.h"
+#include "hand_over.h"
 #include "holding.h"
 #include "messages.h"
+#include "realm_identity.h"
 
 PG_MODULE_MAGIC;
 
@@ -119,7 +125,13 @@ obtain_or_renew(Worker *worker, RealmCall *call, bool *moved)
 	if (*moved)
 		return false;
 	settle_in_realm(worker, realm_id);
-	return has_lease(worker) ? renew_lease(worker, call) : obtain_lease(worker, call);
+	if (!has_lease(worker))
+		return obtain_lease(worker, call);
+	if (!worker->held.is_lapsing && renew_lease(worker, call))
+		return true;
+	/* at once, if a new lease may be had by now */
+	return worker->held.is_lapsing && monotonic_ms() >= worker->plan.next_lease_ms &&
+		replace_lease(worker, call);
 }
 
 static void
@@ -148,7 +160,7 @@ attempt(Worker *worker)
 		worker->info.renewed_at = GetCurrentTimestamp();
 	}
 	else if (!realm_is_disturbed(&call))
-		failed(worker, call.problem);
+		failed(worker, &call);
 	plan_attempt(look_around(worker), done, pg_prng_uint32(&pg_global_prng_state));
 	tell_next_attempt(worker);
 	set_busy(worker, false);
@@ -177,7 +189,7 @@ apply_settings(Worker *worker, bool other_realm_id, bool other_within)
 	else if (other_within)
 	{
 		release_lease(worker);
-		forget_requests(worker);
+		forget_request(worker);
 	}
 	forget_failures(worker);
 	worker->plan.next_size_ms = 0;
@@ -230,11 +242,8 @@ answer_call(Worker *worker)
 static void
 sleep_a_while(Worker *worker)
 {
-	int64		until_ms = worker->plan.next_attempt_ms;
-	int64		next_look_ms = node_size_next_look(&worker->plan.size);
+	int64		until_ms = sleep_until_ms(&worker->plan);
 
-	if (has_lease(worker) && next_look_ms >= 0)
-		until_ms = Min(until_ms, next_look_ms);
 	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 				  (long) Max(until_ms - monotonic_ms(), 0), PG_WAIT_EXTENSION) & WL_LATCH_SET)
 	{
@@ -261,6 +270,9 @@ work(Worker *worker)
 	{
 		case STEP_SLEEP:
 			sleep_a_while(worker);
+			break;
+		case STEP_GIVE:
+			give_lease(worker);
 			break;
 		case STEP_RELEASE:
 			release_lease(worker);

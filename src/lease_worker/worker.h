@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker.h
- *		What the lease worker remembers.
+ *		What the lease worker remembers, and sees.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,14 +19,10 @@ typedef struct Worker
 	HeldLease	held;
 	Plan		plan;
 	bool		size_failed;	/* was a node of another size not to be had? */
-	LeaseRequest request;		/* a lease that was asked for, */
-	LeaseRequest size_request;	/* and one of another size */
+	LeaseRequest request;		/* the lease that was asked for last */
 	char	   *realm;			/* where the lease is from */
 	int			first_host;		/* to begin with, of those in a connection string */
-	TimestampTz realm_clock;	/* as last heard; 0: not yet */
-	int64		heard_at_ms;	/* then, by the monotonic clock, as those below */
-	int64		got_lease_at_ms;
-	int64		logged_at_ms;
+	int64		logged_at_ms;	/* by the monotonic clock */
 } Worker;
 
 static inline bool
@@ -34,5 +30,7 @@ has_lease(const Worker *worker)
 {
 	return worker->held.lease_id[0] != '\0';
 }
+
+extern Plan *look_around(Worker *worker);
 
 #endif							/* WORKER_H */
