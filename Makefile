@@ -22,6 +22,7 @@ OBJS = \
 	src/node_slots.o \
 	src/node_spec.o \
 	src/operators.o \
+	src/refuse_prepare.o \
 	src/selectivity.o \
 	src/server.o \
 	src/settings.o \
