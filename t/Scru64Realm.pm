@@ -210,7 +210,8 @@ sub leave_behind
 	catch_up($primary, $standby);
 	$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
 	$standby->safe_psql('postgres', 'SELECT pg_reload_conf()');
-	$primary->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication')
+	$primary->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = '" . $standby->name . "'")
 	  or die $standby->name . ' still follows';
 	return;
 }
