@@ -1585,6 +1585,8 @@ AS $$
 #variable_conflict error
 DECLARE
 	clock timestamptz;
+	lost_until timestamptz;		-- may have been renewed until then, if it lasted until
+	known_until timestamptz;	-- later than this
 	pruned bigint;
 	mark bigint;
 BEGIN
@@ -1599,10 +1601,14 @@ BEGIN
 	-- whoever has read the clock by now has committed what is for that time
 	PERFORM scru64_realm.wait_for_calls();
 	clock := scru64_realm.clock();
+	SELECT m.lost_until, m.known_until - s.slack INTO lost_until, known_until
+	FROM scru64_realm.marks() AS m, scru64_realm.limits(clock) AS s;
 	WITH gone AS (
 		DELETE FROM scru64_realm.ledger AS l
 		WHERE l.occupied_until <= clock - older_than
-		RETURNING l.occupied_until
+		  AND (l.occupied_until <= known_until OR lost_until <= clock - older_than)
+		RETURNING CASE WHEN l.occupied_until <= known_until THEN l.occupied_until
+				  ELSE greatest(l.occupied_until, lost_until) END AS occupied_until
 	)
 	SELECT count(*), scru64_realm.mark(max(g.occupied_until)) INTO pruned, mark FROM gone AS g;
 	PERFORM setval('scru64_realm.pruned_until', mark)
