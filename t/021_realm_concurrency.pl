@@ -217,6 +217,7 @@ $two->query_safe("DELETE FROM scru64_realm.ledger WHERE holder = 'two'");
 $one->query_safe('ROLLBACK');
 is( node_id_of($two->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'two')")),
 	node_id_of($spec), 'after a rollback it is free');
+$two->query_safe("DELETE FROM scru64_realm.ledger WHERE holder = 'two'");
 
 # So they do for a renewal that is not committed, where they would have the node.
 $one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
@@ -227,7 +228,7 @@ is(node_id_of($out), 101, 'but its node is not to be had');
 ($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'two', node_id => 100)");
 like(
 	$err,
-	qr/ERROR:  55P03: could not grant a lease within 10 seconds\nDETAIL:  Another transaction.*\nHINT:  Try again/,
+	qr/ERROR:  55P03: could not grant a lease within 10 seconds\nDETAIL:  Transactions .* still open.*\nHINT:  Try again/,
 	'who waits for too long for that node gets 55P03');
 $one->query_safe('ROLLBACK');
 
