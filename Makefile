@@ -22,10 +22,10 @@ OBJS = \
 	src/node_slots.o \
 	src/node_spec.o \
 	src/operators.o \
-	src/refuse_prepare.o \
 	src/selectivity.o \
 	src/server.o \
 	src/settings.o \
+	src/short_transaction.o \
 	src/slots.o \
 	src/standbys.o \
 	src/type.o

@@ -657,17 +657,16 @@ $$;
 COMMENT ON FUNCTION scru64_realm.commit_durably()
 	IS 'have the transaction on disk before its commit is acknowledged';
 
--- A prepared transaction would hold others up, over restarts too, until somebody ends
--- it.
-CREATE FUNCTION scru64_realm.refuse_prepare() RETURNS void
+-- Who does not commit shall not hold others up. And what is granted is to be known soon:
+-- a realm that was promoted goes by that.
+CREATE FUNCTION scru64_realm.keep_short() RETURNS void
 	LANGUAGE c VOLATILE PARALLEL UNSAFE
-	AS '$libdir/scru64', 'scru64_refuse_prepare';
+	AS '$libdir/scru64', 'scru64_keep_short';
 
-COMMENT ON FUNCTION scru64_realm.refuse_prepare() IS 'have PREPARE TRANSACTION fail in this transaction';
+COMMENT ON FUNCTION scru64_realm.keep_short() IS 'have this transaction end in 15 seconds, and not be prepared';
 
 -- A snapshot that is older than the wait for others does not show what they have
--- leased, where they have ended, or what the settings are by now. And who forgets to
--- commit does not hold others up for long.
+-- leased, where they have ended, or what the settings are by now.
 CREATE FUNCTION scru64_realm.begin_call() RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
@@ -678,10 +677,7 @@ BEGIN
 				DETAIL = 'It does not see what others have committed since it began.',
 				HINT = 'Use isolation level read committed.';
 	END IF;
-	PERFORM scru64_realm.refuse_prepare();
-	IF current_setting('idle_in_transaction_session_timeout')::interval NOT BETWEEN '1 ms' AND '10 s' THEN
-		PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
-	END IF;
+	PERFORM scru64_realm.keep_short();
 	LOCK TABLE scru64_realm.allocator IN ACCESS SHARE MODE;
 	PERFORM scru64_realm.check_home();
 END
@@ -709,7 +705,7 @@ COMMENT ON FUNCTION scru64_realm.check_active(scru64_realm.ledger, timestamptz)
 	IS 'error for a lease that is unknown or has ended';
 
 -- One that had ended when leases were lost is not revived, wherever the clock is now:
--- who had its node next may be lost.
+-- who had its node next may be lost. It has not been changed since.
 CREATE FUNCTION scru64_realm.check_renewable(lease scru64_realm.ledger, clock timestamptz) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
@@ -723,7 +719,7 @@ BEGIN
 	END IF;
 	PERFORM scru64_realm.check_active(lease, 'infinity')
 	FROM scru64_realm.marks() AS m, scru64_realm.limits(clock) AS l
-	WHERE lease.occupied_until <= m.changed_at + l.slack;
+	WHERE lease.occupied_until <= m.changed_at + l.slack AND lease.changed_at <= m.changed_at;
 END
 $$;
 
@@ -1058,7 +1054,8 @@ DECLARE
 	limits record := scru64_realm.limits(clock);
 	cap timestamptz := scru64_realm.cap(clock, clock);
 	is_endless boolean := scru64_realm.is_endless(asked.ttl);
-	until timestamptz := CASE WHEN is_endless THEN 'infinity' ELSE cap + limits.guard END;
+	ttl interval := coalesce(asked.ttl, limits.max_ttl);
+	until timestamptz := CASE WHEN is_endless THEN 'infinity' ELSE least(clock + ttl, cap) + limits.guard END;
 	lease scru64_realm.ledger := asked;
 BEGIN
 	PERFORM scru64_realm.check_clock(clock);
@@ -1078,7 +1075,7 @@ BEGIN
 		END IF;
 	END IF;
 	lease.expires_at := CASE WHEN is_endless THEN 'infinity'
-		ELSE least(lease.granted_at + coalesce(asked.ttl, limits.max_ttl), cap) END;
+		ELSE least(lease.granted_at + ttl, cap) END;
 	lease.endless_since := CASE WHEN is_endless THEN clock END;
 	lease.occupied_until := lease.expires_at + limits.guard;
 	lease.changed_at := clock;
@@ -1093,14 +1090,14 @@ COMMENT ON FUNCTION scru64_realm.draft IS 'lease to grant; without a node if non
 CREATE FUNCTION scru64_realm.check_granted(
 	granted scru64_realm.ledger,
 	asked scru64_realm.ledger,
-	tried scru64_realm.ledger
+	is_full boolean
 ) RETURNS void
 	LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 BEGIN
 	IF granted.lease_id IS NOT NULL THEN
 		RETURN;
-	ELSIF tried.node_id IS NULL THEN
+	ELSIF is_full THEN
 		RAISE EXCEPTION 'realm is full'
 			USING ERRCODE = 'configuration_limit_exceeded',
 				DETAIL = format('No node_id of %s bits is free%s.', asked.node_id_size, ' within ' || asked.within),
@@ -1108,7 +1105,7 @@ BEGIN
 	END IF;
 	RAISE EXCEPTION 'could not grant a lease within 10 seconds'
 		USING ERRCODE = 'lock_not_available',
-			DETAIL = 'Transactions that have changed leases of the nodes that looked free are still open.',
+			DETAIL = 'Transactions that have changed leases of the nodes that looked free were still open.',
 			HINT = 'Try again. Whoever leases, renews, releases or splits should commit at once.';
 END
 $$;
@@ -1146,6 +1143,7 @@ DECLARE
 	has_turn boolean;
 	draft scru64_realm.ledger;
 	granted scru64_realm.ledger;
+	is_full boolean;
 BEGIN
 	PERFORM scru64_realm.check_texts(holder, within);
 	PERFORM scru64_realm.check_node_id_size(node_id_size, 'Few bits leave many for the counter; 8 are a good start.');
@@ -1166,6 +1164,8 @@ BEGIN
 		granted := scru64_realm.repeated(asked, realm_clock);
 		EXIT WHEN granted.lease_id IS NOT NULL;
 		draft := scru64_realm.draft(asked, place, realm_clock, NOT has_turn OR attempt > 1);
+		-- not if only others who have not committed are in the way
+		is_full := draft.node_id IS NULL AND attempt = 1;
 		EXIT WHEN draft.node_id IS NULL;
 		granted := scru64_realm.enter_lease(draft);
 		EXIT WHEN granted.lease_id IS NOT NULL;
@@ -1173,7 +1173,7 @@ BEGIN
 			place := place - int4multirange(draft.node_ctr_range);
 		END IF;
 	END LOOP;
-	PERFORM scru64_realm.check_granted(granted, asked, draft);
+	PERFORM scru64_realm.check_granted(granted, asked, is_full);
 
 	lease_id := granted.lease_id;
 	node_spec := scru64_realm.node_spec(granted.node_ctr_range, granted.granted_at, granted.node_id_size);
@@ -1457,6 +1457,8 @@ BEGIN
 				HINT = 'A lease for longer is one without end, which the owner can ask for.';
 	END IF;
 	PERFORM scru64_realm.commit_durably();
+	-- a raise is counted from here on
+	PERFORM scru64_realm.keep_short();
 	PERFORM scru64_realm.wait_for_calls();
 	PERFORM scru64_realm.check_home();
 	clock := scru64_realm.clock();
@@ -1600,6 +1602,7 @@ BEGIN
 	END IF;
 	-- whoever has read the clock by now has committed what is for that time
 	PERFORM scru64_realm.wait_for_calls();
+	PERFORM scru64_realm.check_home();
 	clock := scru64_realm.clock();
 	SELECT m.lost_until, m.known_until - s.slack INTO lost_until, known_until
 	FROM scru64_realm.marks() AS m, scru64_realm.limits(clock) AS s;
@@ -1646,9 +1649,15 @@ BEGIN
 			   CASE WHEN p.prosqlbody IS NULL THEN 'SET search_path = pg_catalog, pg_temp' END ||
 			   CASE WHEN p.prosecdef THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'$$ ELSE '' END ||
 			   CASE WHEN p.proname IN ('lease', 'renew', 'release', 'split') THEN $$ SET lock_timeout = '10s'$$
+			   -- it waits for transactions that are kept short, and nobody for it
+			   WHEN p.proname = 'revoke' THEN $$ SET lock_timeout = '60s'$$
 			   -- for the owner: those who wait behind them are not to wait for long
 			   WHEN p.prosecdef AND p.provolatile = 'v' THEN $$ SET lock_timeout = '2s'$$ ELSE '' END
 		FROM pg_proc AS p WHERE p.pronamespace = 'scru64_realm'::regnamespace
+		UNION ALL
+		SELECT 'TYPE', 'TYPE', t.oid::regtype::text, t.typacl, NULL
+		FROM pg_type AS t JOIN pg_class AS c ON c.oid = t.typrelid
+		WHERE c.relnamespace = 'scru64_realm'::regnamespace AND c.relkind = 'c'
 		UNION ALL
 		SELECT 'SCHEMA', 'SCHEMA', n.oid::regnamespace::text, n.nspacl, NULL
 		FROM pg_namespace AS n WHERE n.oid = 'scru64_realm'::regnamespace

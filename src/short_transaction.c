@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * short_transaction.c
+ *		For the functions of a realm: a transaction that calls them is short.
+ *
+ * What it has done keeps others waiting until it ends, and a realm that is promoted
+ * goes by the time of what it knows: a lease must not become known long after it was
+ * granted.  So the transaction ends by itself, whatever its session does, and it cannot
+ * be prepared.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/timeout.h"
+
+#include "clock.h"
+
+/*
+ * Longer than scru64_realm.lease() waits for others, and less than the slack that the
+ * realm allows for clocks: 30 seconds.
+ */
+#define LONGEST_MS			15000
+
+PG_FUNCTION_INFO_V1(scru64_keep_short);
+
+/* When this transaction called first, by the monotonic clock; 0 if it has not. */
+static int64 called_ms = 0;
+static TimeoutId timeout = MAX_TIMEOUTS;
+
+/* In a signal handler: what pg_terminate_backend() does, also while the session is idle. */
+static void
+terminate_session(void)
+{
+	ProcDiePending = true;
+	InterruptPending = true;
+	SetLatch(MyLatch);
+}
+
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	int64		began_ms = called_ms;
+
+	(void) arg;
+	if (called_ms == 0)
+		return;
+	/* from here on the commit may wait for the disk and for standbys */
+	disable_timeout(timeout, false);
+	called_ms = 0;
+	if (event == XACT_EVENT_PRE_PREPARE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that has called a function of a realm"),
+				 errdetail("Until it is ended, others who lease from the realm would have to wait."),
+				 errhint("Call the function in a transaction of its own, and commit that.")));
+	if (event == XACT_EVENT_PRE_COMMIT && monotonic_ms() - began_ms >= LONGEST_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("transaction was open for too long after it called a function of a realm"),
+				 errdetail("It is at most %d seconds. Nothing was leased, renewed, released or split.",
+						   LONGEST_MS / 1000),
+				 errhint("Call the function in a transaction of its own, and commit at once.")));
+}
+
+/*
+ * scru64_realm.keep_short() -> void
+ *
+ * From here on this transaction has 15 seconds: then its session is terminated, and if
+ * it commits all the same that is an error (25000).  PREPARE TRANSACTION is one (0A000).
+ */
+Datum
+scru64_keep_short(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	if (called_ms != 0)
+		PG_RETURN_VOID();
+	if (timeout == MAX_TIMEOUTS)
+	{
+		timeout = RegisterTimeout(USER_TIMEOUT, terminate_session);
+		RegisterXactCallback(at_transaction_end, NULL);
+	}
+	called_ms = monotonic_ms();
+	enable_timeout_after(timeout, LONGEST_MS);
+	PG_RETURN_VOID();
+}
