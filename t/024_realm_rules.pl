@@ -223,10 +223,14 @@ $primary->safe_psql('postgres', 'DELETE FROM scru64_realm.ledger');
 set_parameter($primary, 'scru64.node_spec', '0/8');
 $primary->restart;
 is(node_asked_for(), '1', 'a node that is set in the configuration is not leased');
-$primary->safe_psql('postgres', "ALTER DATABASE template1 SET scru64.node_spec = '0x2/8'");
-is(node_asked_for(), '3', 'nor one of another database');
-$primary->safe_psql('postgres', "SET scru64.node_spec = '4/8'; SELECT scru64_generate()");
-is(node_asked_for(), '5', 'nor one that a session has used');
+{
+	local $ENV{PGOPTIONS} = '-c scru64.node_spec=';
+	is(node_asked_for(), '2', 'nor if the session that asks has set another one');
+}
+$primary->safe_psql('postgres', "ALTER DATABASE template1 SET scru64.node_spec = '0x3/8'");
+is(node_asked_for(), '4', 'nor one of another database');
+$primary->safe_psql('postgres', "SET scru64.node_spec = '5/8'; SELECT scru64_generate()");
+is(node_asked_for(), '6', 'nor one that a session has used');
 $primary->stop;
 
 done_testing();

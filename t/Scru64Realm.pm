@@ -34,6 +34,7 @@ our @EXPORT = qw(
   ok_told
   promoted_copy
   raise_limit
+  realm_of_template
   renew
   renew_sql
   somebody_else
@@ -180,11 +181,19 @@ sub at
 	return;
 }
 
+# A copy of it, which is not started.
+sub realm_of_template
+{
+	my ($name, %params) = @_;
+
+	return copy_server($template, $name, backup => 'realm', %params);
+}
+
 # A realm in which nothing has happened, at -5000.
 sub start_realm
 {
 	my ($name) = @_;
-	my $realm = copy_server($template, $name, backup => 'realm', clock => '+0');
+	my $realm = realm_of_template($name);
 
 	at(-5000, $realm);
 	start_server($realm);
@@ -194,7 +203,7 @@ sub start_realm
 sub add_realm_standby
 {
 	my ($primary, $name) = @_;
-	my $standby = copy_server($template, $name, backup => 'realm', clock => '+0');
+	my $standby = realm_of_template($name);
 
 	at(-5000, $standby);
 	$standby->enable_streaming($primary);
