@@ -31,23 +31,32 @@ VACUUM ANALYZE scru64_realm.ledger;
 SELECT count(*) AS history, count(*) FILTER (WHERE occupied_until > now()) AS active FROM scru64_realm.ledger;
 
 -- 200 leases of a kind, each in place of the one before
-CREATE FUNCTION pg_temp.measure(size integer, place text, OUT median numeric, OUT maximum numeric) LANGUAGE plpgsql AS $$
+CREATE TEMP TABLE kind (n serial, size integer, place text, median numeric(8,2), maximum numeric(8,2));
+INSERT INTO kind (size, place)
+VALUES (6, NULL), (8, NULL), (12, NULL), (16, NULL), (20, NULL), (23, NULL), (16, '3/4'), (20, '0/1');
+
+DO $$
 DECLARE
+	kind kind;
 	began timestamptz;
 	took float8[];
 	id uuid;
 BEGIN
-	FOR n IN 1 .. 200 LOOP
-		began := clock_timestamp();
-		SELECT lease_id INTO id FROM scru64_realm.lease(size, 'bench', within => place);
-		took := took || extract(epoch FROM clock_timestamp() - began)::float8 * 1000;
-		-- as if it had never been
-		DELETE FROM scru64_realm.ledger WHERE lease_id = id;
+	FOR kind IN SELECT * FROM kind ORDER BY n LOOP
+		took := '{}';
+		FOR n IN 1 .. 200 LOOP
+			began := clock_timestamp();
+			SELECT lease_id INTO id FROM scru64_realm.lease(kind.size, 'bench', within => kind.place);
+			took := took || extract(epoch FROM clock_timestamp() - began)::float8 * 1000;
+			-- as if it had never been
+			DELETE FROM scru64_realm.ledger WHERE lease_id = id;
+			COMMIT;
+		END LOOP;
+		UPDATE kind AS k SET median = percentile, maximum = (SELECT max(t) FROM unnest(took) AS t)
+		FROM (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t) AS percentile FROM unnest(took) AS t) AS p
+		WHERE k.n = kind.n;
+		COMMIT;
 	END LOOP;
-	SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t)::numeric(8,2), max(t)::numeric(8,2)
-	INTO median, maximum FROM unnest(took) AS t;
 END
 $$;
-SELECT size, coalesce(place, '') AS within, median AS "median ms", maximum AS "maximum ms"
-FROM (VALUES (6, NULL), (8, NULL), (12, NULL), (16, NULL), (20, NULL), (23, NULL), (16, '3/4'), (20, '0/1')) AS kind (size, place),
-	 pg_temp.measure(size, place);
+SELECT size, coalesce(place, '') AS within, median AS "median ms", maximum AS "maximum ms" FROM kind ORDER BY n;

@@ -227,9 +227,11 @@ INSERT INTO scru64_realm.settings DEFAULT VALUES;
 -- ---------------------------------------------------------------------------
 
 CREATE SEQUENCE scru64_realm.home MINVALUE 0;
+CREATE SEQUENCE scru64_realm.next_home MINVALUE 0;
 CREATE SEQUENCE scru64_realm.pruned_until MINVALUE 0;
 
 COMMENT ON SEQUENCE scru64_realm.home IS 'where leases are granted: what here() was then';
+COMMENT ON SEQUENCE scru64_realm.next_home IS 'what here() was when it was noticed that it is another home';
 COMMENT ON SEQUENCE scru64_realm.pruned_until IS 'end of all leases that prune() has deleted';
 
 -- The last time that the realm found itself promoted, restored or copied
@@ -425,20 +427,25 @@ CREATE FUNCTION scru64_realm.mark_time(mark bigint) RETURNS timestamptz
 
 COMMENT ON FUNCTION scru64_realm.mark_time(bigint) IS 'time that a number in a mark stands for';
 
-CREATE FUNCTION scru64_realm.mark_of(name text) RETURNS timestamptz
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE
-	RETURN scru64_realm.mark_time(coalesce(pg_sequence_last_value(format('scru64_realm.%I', name)::regclass), 0));
+CREATE FUNCTION scru64_realm.marks() RETURNS scru64_realm.change
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN ROW(scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.changed_at AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.known_until AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.granting_from AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.lost_until AS m)))::scru64_realm.change;
 
-COMMENT ON FUNCTION scru64_realm.mark_of(text) IS 'time that a mark has';
+COMMENT ON FUNCTION scru64_realm.marks() IS 'the last time that the realm was promoted, restored or copied';
 
--- suffix: '_before' for what they were before
-CREATE FUNCTION scru64_realm.marks(suffix text DEFAULT '') RETURNS scru64_realm.change
-	LANGUAGE sql VOLATILE PARALLEL UNSAFE
-	RETURN ROW(scru64_realm.mark_of('changed_at' || suffix), scru64_realm.mark_of('known_until' || suffix),
-			   scru64_realm.mark_of('granting_from' || suffix), scru64_realm.mark_of('lost_until' || suffix))::scru64_realm.change;
+CREATE FUNCTION scru64_realm.marks_before() RETURNS scru64_realm.change
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN ROW(scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.changed_at_before AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.known_until_before AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.granting_from_before AS m)),
+			   scru64_realm.mark_time((SELECT m.last_value FROM scru64_realm.lost_until_before AS m)))::scru64_realm.change;
 
-COMMENT ON FUNCTION scru64_realm.marks(text) IS 'the last time that the realm was promoted, restored or copied';
+COMMENT ON FUNCTION scru64_realm.marks_before() IS 'what marks() was before that';
 
+-- suffix: '_before' for those
 CREATE FUNCTION scru64_realm.set_marks(marks scru64_realm.change, suffix text DEFAULT '') RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
@@ -449,7 +456,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.set_marks(scru64_realm.change, text) IS 'set the marks that marks() returns';
+COMMENT ON FUNCTION scru64_realm.set_marks(scru64_realm.change, text) IS 'set what marks() or marks_before() returns';
 
 -- What may have been lost, at the longest. A grant: it was made after known_until, so
 -- that the lease is not older than that, give or take what clocks differ by. A renewal,
@@ -471,7 +478,13 @@ $$;
 COMMENT ON FUNCTION scru64_realm.waiting(scru64_realm.change) IS 'these marks, with the ends of what may have been lost';
 
 -- known_until: when the realm still knew of all leases, as far as anybody can say
-CREATE FUNCTION scru64_realm.begin_waiting(clock timestamptz, reading timestamptz, known_until timestamptz) RETURNS scru64_realm.change
+-- is_again: is this the same change as the last time?
+CREATE FUNCTION scru64_realm.begin_waiting(
+	clock timestamptz,
+	reading timestamptz,
+	known_until timestamptz,
+	is_again boolean
+) RETURNS scru64_realm.change
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
 DECLARE
@@ -482,13 +495,17 @@ BEGIN
 	-- what was lost the last time is not known by now
 	marks.known_until := CASE WHEN clock < before.lost_until THEN least(known_until, before.known_until) ELSE known_until END;
 	marks := scru64_realm.waiting(marks);
-	PERFORM scru64_realm.set_marks(before, '_before');
+	IF NOT is_again THEN
+		PERFORM scru64_realm.set_marks(before, '_before');
+	END IF;
+	-- from here on it is: a crash may keep a part of the marks
+	PERFORM setval('scru64_realm.next_home', scru64_realm.here());
 	PERFORM scru64_realm.set_marks(marks);
 	RETURN marks;
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.begin_waiting(timestamptz, timestamptz, timestamptz)
+COMMENT ON FUNCTION scru64_realm.begin_waiting
 	IS 'have the realm wait for leases that may have been lost';
 
 -- The latest that the clock is known to have been, unless it was a day ahead: then it was
@@ -521,11 +538,17 @@ CREATE FUNCTION scru64_realm.here() RETURNS bigint
 
 COMMENT ON FUNCTION scru64_realm.here() IS 'this server, timeline, database and extension, as one number';
 
+CREATE FUNCTION scru64_realm.is_home() RETURNS boolean
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here();
+
+COMMENT ON FUNCTION scru64_realm.is_home() IS 'is the ledger where it was when the last lease was granted?';
+
 SELECT setval('scru64_realm.home', scru64_realm.here());
 
--- Is the ledger where it was when the last lease was granted? Else it may have lost
--- some: wait for as long as those can last.
-CREATE FUNCTION scru64_realm.check_home() RETURNS void
+-- The ledger is not where it was when the last lease was granted. It may have lost some:
+-- wait for as long as those can last.
+CREATE FUNCTION scru64_realm.move_in() RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
 DECLARE
@@ -533,19 +556,16 @@ DECLARE
 	reading timestamptz;
 	marks scru64_realm.change;
 BEGIN
-	-- what cannot write is refused later
-	IF pg_is_in_recovery() OR (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here() THEN
-		RETURN;
-	END IF;
 	-- one at a time
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
-	IF (SELECT h.last_value FROM scru64_realm.home AS h) = scru64_realm.here() THEN
+	IF scru64_realm.is_home() THEN
 		RETURN;
 	END IF;
 	clock := scru64_realm.clock();
 	reading := scru64_realm.reading(clock);
-	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, timestamptz '1970-01-01 00:00:00+00'));
-	-- at last: to begin to wait twice does no harm
+	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, scru64_realm.mark_time(0)),
+										(SELECT n.last_value FROM scru64_realm.next_home AS n) = scru64_realm.here());
+	-- at last: to begin to wait again does no harm
 	PERFORM setval('scru64_realm.home', scru64_realm.here());
 	RAISE LOG 'realm in database "%" was promoted, restored or copied: it grants no new lease until %',
 			current_database(), marks.granting_from
@@ -555,7 +575,28 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.check_home() IS 'have a realm wait that was promoted, restored or copied';
+COMMENT ON FUNCTION scru64_realm.move_in() IS 'have a realm wait that was promoted, restored or copied';
+
+-- The lock of the one that notices goes at once: its transaction may stay open, and others
+-- would wait. What it rolls back for that leaves the marks as they are: they are sequences.
+CREATE FUNCTION scru64_realm.check_home() RETURNS void
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+	-- what cannot write is refused later
+	IF pg_is_in_recovery() OR scru64_realm.is_home() THEN
+		RETURN;
+	END IF;
+	BEGIN
+		PERFORM scru64_realm.move_in();
+		RAISE SQLSTATE 'SR001';
+	EXCEPTION WHEN SQLSTATE 'SR001' THEN
+		RETURN;
+	END;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.check_home() IS 'have a realm wait if it was promoted, restored or copied';
 
 -- Nodes that are in use on this server without a lease: set for somebody, or with a
 -- last ID that no lease in the ledger has room for.
@@ -596,14 +637,31 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.unleased() IS 'nodes that are in use on this server without a lease';
 
--- What cannot be leased from now until a time, and why. STABLE, so that it becomes a
--- part of the query that asks.
---
 -- While a lease may have been renewed for longer than the ledger says, its node is not
 -- free.
+CREATE FUNCTION scru64_realm.forgotten(
+	clock timestamptz,
+	OUT lasted_until timestamptz,	-- if it lasted until then,
+	OUT lost_until timestamptz		-- it may have been renewed until then; null: not any more
+)
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+AS $$
+BEGIN
+	SELECT m.known_until - l.slack, m.lost_until INTO lasted_until, lost_until
+	FROM scru64_realm.marks() AS m, scru64_realm.limits(clock) AS l
+	WHERE clock < m.lost_until;
+END
+$$;
+
+COMMENT ON FUNCTION scru64_realm.forgotten(timestamptz) IS 'which leases may have been renewed without being known to be';
+
+-- What cannot be leased from now until a time, and why. STABLE, so that it becomes a
+-- part of the query that asks.
 CREATE FUNCTION scru64_realm.busy(
 	clock timestamptz,
 	until timestamptz,
+	lasted_until timestamptz,
+	lost_until timestamptz,
 	OUT node_ctr_range int4range,
 	OUT occupied_from timestamptz,
 	OUT occupied_until timestamptz,
@@ -612,18 +670,15 @@ CREATE FUNCTION scru64_realm.busy(
 ) RETURNS SETOF record
 	LANGUAGE sql STABLE PARALLEL UNSAFE
 BEGIN ATOMIC
-	SELECT l.node_ctr_range, l.granted_at, greatest(l.occupied_until, m.lost_until), NULL::text, NULL::bigint
-	FROM (SELECT CASE WHEN clock < m.lost_until THEN least(clock, m.known_until - s.slack) ELSE clock END AS since,
-				 CASE WHEN clock < m.lost_until THEN m.lost_until END AS lost_until
-		  FROM scru64_realm.marks() AS m, scru64_realm.limits(clock) AS s
-		  OFFSET 0) AS m
-		 JOIN scru64_realm.ledger AS l ON l.occupied_until > m.since
-	WHERE l.granted_at < least(l.occupied_until, until)
+	SELECT l.node_ctr_range, l.granted_at, greatest(l.occupied_until, lost_until), NULL::text, NULL::bigint
+	FROM scru64_realm.ledger AS l
+	-- "occupied" and this time overlap
+	WHERE l.occupied_until > least(clock, lasted_until) AND l.granted_at < least(l.occupied_until, until)
 	UNION ALL
 	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_id FROM scru64_realm.unleased() AS u;
 END;
 
-COMMENT ON FUNCTION scru64_realm.busy(timestamptz, timestamptz)
+COMMENT ON FUNCTION scru64_realm.busy
 	IS 'what is leased at any time between these, and nodes in use without a lease';
 
 CREATE FUNCTION scru64_realm.free(
@@ -633,9 +688,13 @@ CREATE FUNCTION scru64_realm.free(
 ) RETURNS int4multirange
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 AS $$
+DECLARE
+	forgotten record := scru64_realm.forgotten(clock);
 BEGIN
 	RETURN int4multirange(place) - coalesce(
-		(SELECT range_agg(b.node_ctr_range) FROM scru64_realm.busy(clock, until) AS b WHERE b.node_ctr_range && place), '{}');
+		(SELECT range_agg(b.node_ctr_range)
+		 FROM scru64_realm.busy(clock, until, forgotten.lasted_until, forgotten.lost_until) AS b
+		 WHERE b.node_ctr_range && place), '{}');
 END
 $$;
 
@@ -868,13 +927,17 @@ $$;
 COMMENT ON FUNCTION scru64_realm.has_turn() IS 'wait for a turn; false if that takes too long';
 
 -- The same request again: the answer to it was lost.
+--
+-- The lease may be in the WAL of this server only. So it is written again: then this
+-- commit, too, waits for the standbys, or says that it did not.
 CREATE FUNCTION scru64_realm.repeated(asked scru64_realm.ledger, clock timestamptz) RETURNS scru64_realm.ledger
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
 DECLARE
 	known scru64_realm.ledger;
 BEGIN
-	SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = asked.lease_id;
+	UPDATE scru64_realm.ledger AS l SET holder = l.holder WHERE l.lease_id = asked.lease_id
+	RETURNING l.* INTO known;
 	IF NOT FOUND THEN
 		RETURN NULL;
 	END IF;
@@ -887,11 +950,10 @@ BEGIN
 								known.node_id, known.node_id_size),
 				HINT = 'Give each lease a request of its own: gen_random_uuid(), for example.';
 	END IF;
-
-	-- It may be in the WAL of this server only. So it is written again: then this
-	-- commit, too, waits for the standbys, or says that it did not.
-	UPDATE scru64_realm.ledger AS l SET holder = l.holder WHERE l.lease_id = asked.lease_id;
 	RETURN known;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+	-- somebody renews or ends it
+	RETURN NULL;
 END
 $$;
 
@@ -987,11 +1049,12 @@ AS $$
 DECLARE
 	wanted int4range := scru64_realm.node_ctr_range(asked.node_id, asked.node_id_size);
 	free_from timestamptz := clock;
+	forgotten record := scru64_realm.forgotten(clock);
 	busy record;
 BEGIN
 	-- a lease before a node in use, and the one that lasts longest
 	FOR busy IN
-		SELECT * FROM scru64_realm.busy(clock, until) AS b
+		SELECT * FROM scru64_realm.busy(clock, until, forgotten.lasted_until, forgotten.lost_until) AS b
 		WHERE b.node_ctr_range && wanted
 		ORDER BY b.occupied_until DESC NULLS LAST
 	LOOP
@@ -1054,7 +1117,7 @@ DECLARE
 	limits record := scru64_realm.limits(clock);
 	cap timestamptz := scru64_realm.cap(clock, clock);
 	is_endless boolean := scru64_realm.is_endless(asked.ttl);
-	ttl interval := coalesce(asked.ttl, limits.max_ttl);
+	ttl interval := CASE WHEN NOT is_endless THEN scru64_realm.in_seconds(asked.ttl) END;
 	until timestamptz := CASE WHEN is_endless THEN 'infinity' ELSE least(clock + ttl, cap) + limits.guard END;
 	lease scru64_realm.ledger := asked;
 BEGIN
@@ -1213,7 +1276,7 @@ BEGIN
 	limits := scru64_realm.limits(realm_clock);
 	cap := scru64_realm.cap(granted_at, realm_clock);
 	expires_at := CASE WHEN scru64_realm.is_endless(ttl) THEN 'infinity'
-		ELSE least(held.since + coalesce(ttl, limits.max_ttl), cap) END;
+		ELSE least(held.since + scru64_realm.in_seconds(ttl), cap) END;
 	PERFORM scru64_realm.commit_durably();
 	BEGIN
 		UPDATE scru64_realm.ledger AS l
@@ -1395,7 +1458,7 @@ AS $$
 BEGIN
 	LOCK TABLE scru64_realm.allocator IN ACCESS EXCLUSIVE MODE;
 EXCEPTION WHEN lock_not_available THEN
-	RAISE EXCEPTION 'could not lock out calls of the realm within 2 seconds'
+	RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
 		USING ERRCODE = 'lock_not_available',
 			DETAIL = 'A transaction that has called the realm is still open.',
 			HINT = $hint$Try again, or end it. To find it: SELECT pid FROM pg_locks WHERE relation = 'scru64_realm.allocator'::regclass;$hint$;
@@ -1476,9 +1539,8 @@ BEGIN
 		next_max_ttl = CASE WHEN counts_from IS NOT NULL THEN set_ttls.max_ttl END,
 		next_first_ttl = CASE WHEN counts_from IS NOT NULL THEN set_ttls.first_ttl END,
 		next_from = counts_from;
-	PERFORM scru64_realm.set_marks(scru64_realm.waiting(m), suffix)
-	FROM (VALUES (''), ('_before')) AS s (suffix), scru64_realm.marks(suffix) AS m
-	WHERE clock < m.lost_until;
+	PERFORM scru64_realm.set_marks(scru64_realm.waiting(m)) FROM scru64_realm.marks() AS m WHERE clock < m.lost_until;
+	PERFORM scru64_realm.set_marks(scru64_realm.waiting(m), '_before') FROM scru64_realm.marks_before() AS m WHERE clock < m.lost_until;
 	RETURN greatest(clock, CASE WHEN is_raised THEN counts_from END);
 END
 $$;
@@ -1519,14 +1581,14 @@ BEGIN
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM scru64_realm.check_home();
 	marks := scru64_realm.marks();
-	before := scru64_realm.marks('_before');
+	before := scru64_realm.marks_before();
 	PERFORM scru64_realm.set_marks(before);
-	RETURN CASE WHEN marks <> before THEN marks.changed_at END;
+	RETURN CASE WHEN marks <> before THEN marks.known_until END;
 END
 $$;
 
 COMMENT ON FUNCTION scru64_realm.nothing_was_lost()
-	IS 'have a realm that was promoted, restored or copied not wait for that; returns when it was noticed';
+	IS 'have a realm that was promoted, restored or copied not wait for that; returns since when nothing was lost';
 
 -- For what check_home() cannot notice. What may be lost is as old as it may be.
 CREATE FUNCTION scru64_realm.something_was_lost(until timestamptz DEFAULT NULL) RETURNS timestamptz
@@ -1535,15 +1597,20 @@ AS $$
 DECLARE
 	clock timestamptz;
 	marks scru64_realm.change;
+	nothing CONSTANT timestamptz := scru64_realm.mark_time(0);
 BEGIN
 	PERFORM scru64_realm.commit_durably();
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM scru64_realm.check_home();
 	clock := scru64_realm.clock();
-	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), '1970-01-01 00:00:00+00');
+	marks := scru64_realm.marks();
+	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), nothing,
+										marks.known_until = nothing AND marks.changed_at > nothing);
 	marks.granting_from := greatest(marks.granting_from, until);
 	marks.lost_until := greatest(marks.lost_until, until);
 	PERFORM scru64_realm.set_marks(marks);
+	-- who has not seen that is about to commit
+	PERFORM scru64_realm.wait_for_calls();
 	RETURN marks.granting_from;
 END
 $$;
@@ -1649,8 +1716,8 @@ BEGIN
 			   CASE WHEN p.prosqlbody IS NULL THEN 'SET search_path = pg_catalog, pg_temp' END ||
 			   CASE WHEN p.prosecdef THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'$$ ELSE '' END ||
 			   CASE WHEN p.proname IN ('lease', 'renew', 'release', 'split') THEN $$ SET lock_timeout = '10s'$$
-			   -- it waits for transactions that are kept short, and nobody for it
-			   WHEN p.proname = 'revoke' THEN $$ SET lock_timeout = '60s'$$
+			   -- they wait for transactions that are kept short, and nobody for them who is to go on
+			   WHEN p.proname IN ('revoke', 'something_was_lost') THEN $$ SET lock_timeout = '60s'$$
 			   -- for the owner: those who wait behind them are not to wait for long
 			   WHEN p.prosecdef AND p.provolatile = 'v' THEN $$ SET lock_timeout = '2s'$$ ELSE '' END
 		FROM pg_proc AS p WHERE p.pronamespace = 'scru64_realm'::regnamespace
