@@ -32,6 +32,8 @@ UPDATE scru64_realm.settings SET max_ttl = '400 s', first_ttl = '100 s';
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 	RETURN to_timestamp(current_setting('test.us')::bigint / 1000000)
 		+ current_setting('test.us')::bigint % 1000000 * interval '1 us';
+-- many requests in one transaction
+CREATE OR REPLACE FUNCTION scru64_realm.keep_short() RETURNS void LANGUAGE sql AS '';
 CREATE FUNCTION us_of(timestamptz) RETURNS text LANGUAGE sql STABLE STRICT
 	RETURN CASE WHEN isfinite($1) THEN (extract(epoch FROM $1) * 1000000)::bigint::text ELSE 'infinity' END;
 

@@ -520,6 +520,16 @@ sub something_was_lost
 	return;
 }
 
+# What the owner says and takes back.
+sub say_what_is_not_so
+{
+	something_was_lost() for (1 .. 1 + int(rand(2)));
+	holders_act(int(rand(10)), one_of(1, 20));
+	must('SELECT scru64_realm.nothing_was_lost()');
+	count('said for nothing', '');
+	return;
+}
+
 sub make_anew
 {
 	return if $endless_told;
@@ -542,6 +552,7 @@ my @faults = (
 	[ 10, \&prune_some ],
 	[ 15, \&set_something ],
 	[ 5, \&revoke_some ],
+	[ 2, \&say_what_is_not_so ],
 	[ 2, \&make_anew ]);
 my @wheel = map { ($_->[1]) x $_->[0] } @faults;
 
@@ -566,7 +577,7 @@ while (time() < $end)
 	move_on(one_of(1, 10, 100, 1000, 5000)) if chance(0.5);
 	one_of(@wheel)->();
 	# up to when it grants leases again, about
-	my $waits_for = must("SELECT extract(epoch FROM scru64_realm.mark_of('granting_from') - scru64_realm.clock())");
+	my $waits_for = must("SELECT extract(epoch FROM (scru64_realm.marks()).granting_from - scru64_realm.clock())");
 	move_on($waits_for * (0.5 + rand(0.6))) if $waits_for > 0 && chance(0.7);
 }
 eval { $session->quit };
