@@ -227,19 +227,21 @@ INSERT INTO scru64_realm.settings DEFAULT VALUES;
 -- ---------------------------------------------------------------------------
 
 CREATE SEQUENCE scru64_realm.home MINVALUE 0;
-CREATE SEQUENCE scru64_realm.next_home MINVALUE 0;
+CREATE SEQUENCE scru64_realm.timeline MINVALUE 0;
 CREATE SEQUENCE scru64_realm.pruned_until MINVALUE 0;
 
 COMMENT ON SEQUENCE scru64_realm.home IS 'where leases are granted: what here() was then';
-COMMENT ON SEQUENCE scru64_realm.next_home IS 'what here() was when it was noticed that it is another home';
+COMMENT ON SEQUENCE scru64_realm.timeline IS 'timeline of this server then';
 COMMENT ON SEQUENCE scru64_realm.pruned_until IS 'end of all leases that prune() has deleted';
 
 -- The last time that the realm found itself promoted, restored or copied
+CREATE SEQUENCE scru64_realm.reason MINVALUE 0;
 CREATE SEQUENCE scru64_realm.changed_at MINVALUE 0;
 CREATE SEQUENCE scru64_realm.known_until MINVALUE 0;
 CREATE SEQUENCE scru64_realm.granting_from MINVALUE 0;
 CREATE SEQUENCE scru64_realm.lost_until MINVALUE 0;
 
+COMMENT ON SEQUENCE scru64_realm.reason IS 'what here() was then; 1: something_was_lost() was called; 0: it was not';
 COMMENT ON SEQUENCE scru64_realm.changed_at IS 'when it was noticed that the realm was promoted, restored or copied';
 COMMENT ON SEQUENCE scru64_realm.known_until IS 'the latest that the clock is known to have been before that';
 COMMENT ON SEQUENCE scru64_realm.granting_from IS 'end of all leases whose grants may have been lost then';
@@ -478,12 +480,13 @@ $$;
 COMMENT ON FUNCTION scru64_realm.waiting(scru64_realm.change) IS 'these marks, with the ends of what may have been lost';
 
 -- known_until: when the realm still knew of all leases, as far as anybody can say
--- is_again: is this the same change as the last time?
+-- reason: as the mark of that name. It tells whether this is the same change as the last
+-- time: then what was before that is what it was.
 CREATE FUNCTION scru64_realm.begin_waiting(
 	clock timestamptz,
 	reading timestamptz,
 	known_until timestamptz,
-	is_again boolean
+	reason bigint
 ) RETURNS scru64_realm.change
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 AS $$
@@ -495,11 +498,11 @@ BEGIN
 	-- what was lost the last time is not known by now
 	marks.known_until := CASE WHEN clock < before.lost_until THEN least(known_until, before.known_until) ELSE known_until END;
 	marks := scru64_realm.waiting(marks);
-	IF NOT is_again THEN
+	IF (SELECT r.last_value FROM scru64_realm.reason AS r) <> reason THEN
 		PERFORM scru64_realm.set_marks(before, '_before');
 	END IF;
-	-- from here on it is: a crash may keep a part of the marks
-	PERFORM setval('scru64_realm.next_home', scru64_realm.here());
+	-- from here on it is the same: a crash may keep a part of the marks
+	PERFORM setval('scru64_realm.reason', reason);
 	PERFORM scru64_realm.set_marks(marks);
 	RETURN marks;
 END
@@ -524,6 +527,12 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.reading(timestamptz) IS 'the latest that the clock is known to have been';
 
+CREATE FUNCTION scru64_realm.timeline() RETURNS integer
+	LANGUAGE sql VOLATILE PARALLEL SAFE
+	RETURN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
+
+COMMENT ON FUNCTION scru64_realm.timeline() IS 'timeline of this server';
+
 -- A standby that was promoted has another timeline, a dump that was restored elsewhere
 -- another system identifier, in another database that one's oid, and in place of what
 -- was there the extension's.
@@ -531,7 +540,7 @@ CREATE FUNCTION scru64_realm.here() RETURNS bigint
 	LANGUAGE sql VOLATILE PARALLEL SAFE
 	RETURN hashtextextended(format('%s/%s/%s/%s',
 			(SELECT c.system_identifier FROM pg_control_system() AS c),
-			left(pg_walfile_name(pg_current_wal_lsn()), 8),
+			scru64_realm.timeline(),
 			(SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()),
 			(SELECT e.oid FROM pg_extension AS e WHERE e.extname = 'scru64_realm')), 0)
 		& 9223372036854775807;
@@ -544,7 +553,7 @@ CREATE FUNCTION scru64_realm.is_home() RETURNS boolean
 
 COMMENT ON FUNCTION scru64_realm.is_home() IS 'is the ledger where it was when the last lease was granted?';
 
-SELECT setval('scru64_realm.home', scru64_realm.here());
+SELECT setval('scru64_realm.home', scru64_realm.here()), setval('scru64_realm.timeline', scru64_realm.timeline());
 
 -- The ledger is not where it was when the last lease was granted. It may have lost some:
 -- wait for as long as those can last.
@@ -563,8 +572,12 @@ BEGIN
 	END IF;
 	clock := scru64_realm.clock();
 	reading := scru64_realm.reading(clock);
-	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, scru64_realm.mark_time(0)),
-										(SELECT n.last_value FROM scru64_realm.next_home AS n) = scru64_realm.here());
+	marks := scru64_realm.begin_waiting(clock, reading, coalesce(reading, scru64_realm.mark_time(0)), scru64_realm.here());
+	-- promoted more than once: nobody's word is for all of that
+	PERFORM scru64_realm.set_marks(marks, '_before')
+	FROM scru64_realm.timeline AS t
+	WHERE scru64_realm.timeline() > t.last_value + 1;
+	PERFORM setval('scru64_realm.timeline', scru64_realm.timeline());
 	-- at last: to begin to wait again does no harm
 	PERFORM setval('scru64_realm.home', scru64_realm.here());
 	RAISE LOG 'realm in database "%" was promoted, restored or copied: it grants no new lease until %',
@@ -1597,15 +1610,12 @@ AS $$
 DECLARE
 	clock timestamptz;
 	marks scru64_realm.change;
-	nothing CONSTANT timestamptz := scru64_realm.mark_time(0);
 BEGIN
 	PERFORM scru64_realm.commit_durably();
 	LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM scru64_realm.check_home();
 	clock := scru64_realm.clock();
-	marks := scru64_realm.marks();
-	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), nothing,
-										marks.known_until = nothing AND marks.changed_at > nothing);
+	marks := scru64_realm.begin_waiting(clock, scru64_realm.reading(clock), scru64_realm.mark_time(0), 1);
 	marks.granting_from := greatest(marks.granting_from, until);
 	marks.lost_until := greatest(marks.lost_until, until);
 	PERFORM scru64_realm.set_marks(marks);

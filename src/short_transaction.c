@@ -43,6 +43,23 @@ terminate_session(void)
 }
 
 static void
+begin_timeout(void)
+{
+	enable_timeout_after(timeout, (int) Max(LONGEST_MS - (monotonic_ms() - called_ms), 1));
+}
+
+/* An error ends all timeouts, and leaves a transaction as it is that has a savepoint. */
+static void
+at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
+{
+	(void) id;
+	(void) parent;
+	(void) arg;
+	if (event == SUBXACT_EVENT_ABORT_SUB && called_ms != 0)
+		begin_timeout();
+}
+
+static void
 at_transaction_end(XactEvent event, void *arg)
 {
 	int64		began_ms = called_ms;
@@ -84,8 +101,9 @@ scru64_keep_short(PG_FUNCTION_ARGS)
 	{
 		timeout = RegisterTimeout(USER_TIMEOUT, terminate_session);
 		RegisterXactCallback(at_transaction_end, NULL);
+		RegisterSubXactCallback(at_subtransaction_end, NULL);
 	}
 	called_ms = monotonic_ms();
-	enable_timeout_after(timeout, LONGEST_MS);
+	begin_timeout();
 	PG_RETURN_VOID();
 }
