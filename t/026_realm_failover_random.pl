@@ -40,7 +40,7 @@ my $create_realm = q(
 CREATE EXTENSION scru64_realm;
 
 -- What was promised is not taken back.
-CREATE FUNCTION check_promise() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_promise() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW.expires_at < OLD.expires_at
 		OR NEW.occupied_until < OLD.occupied_until AND NEW.released_at IS NULL
