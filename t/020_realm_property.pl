@@ -25,13 +25,20 @@ $node->start;
 $node->safe_psql(
 	'postgres', q(
 CREATE EXTENSION scru64_realm CASCADE;
+-- reached by leases of this test
+UPDATE scru64_realm.settings SET max_ttl = '400 s', first_ttl = '100 s';
 
 -- the realm's clock, in microseconds, is what this session says
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 	RETURN to_timestamp(current_setting('test.us')::bigint / 1000000)
 		+ current_setting('test.us')::bigint % 1000000 * interval '1 us';
-CREATE FUNCTION us_of(timestamptz) RETURNS text LANGUAGE sql STABLE
+-- many requests in one transaction
+CREATE OR REPLACE FUNCTION scru64_realm.keep_short() RETURNS void LANGUAGE sql AS '';
+CREATE FUNCTION us_of(timestamptz) RETURNS text LANGUAGE sql STABLE STRICT
 	RETURN CASE WHEN isfinite($1) THEN (extract(epoch FROM $1) * 1000000)::bigint::text ELSE 'infinity' END;
+
+CREATE FUNCTION shown(ttl interval) RETURNS text LANGUAGE sql IMMUTABLE
+	RETURN CASE WHEN ttl IS NULL THEN '-' WHEN ttl < '1000 years' THEN extract(epoch FROM ttl)::bigint::text ELSE 'infinity' END;
 
 CREATE TABLE log (n bigserial, line text);
 -- leases that were given, for requests to come
@@ -57,12 +64,14 @@ DECLARE
 	ttl interval;
 	size integer;
 	node_id integer;
+	holder text;
 	within text;
 	within_size integer;
 	last_id scru64;
 	number integer;
 	request uuid;
 	target given;
+	known scru64_realm.ledger;
 BEGIN
 	FOR i IN 1 .. count LOOP
 		what := random();
@@ -74,13 +83,8 @@ BEGIN
 			ELSE pick(0, 2000000) END)::text, false);
 		what := random();
 		size := pick(1, 23);
-		seconds := pick(-2, 300);
-		IF pick(1, 200) = 1 THEN
-			seconds := 0;
-			ttl := '1000 years';
-		ELSE
-			ttl := seconds * interval '1 s';
-		END IF;
+		seconds := pick(-2, 500);
+		ttl := CASE pick(1, 200) WHEN 1 THEN interval '1000 years' WHEN 2 THEN NULL ELSE seconds * interval '1 s' END;
 		number := (SELECT max(n) FROM given);
 		number := pick(greatest(1, number - 200), number);
 		SELECT * INTO target FROM given WHERE n = number;
@@ -94,21 +98,37 @@ BEGIN
 			seconds := greatest(seconds, 0) * pick(0, 40);
 			args := format('prune %s', seconds);
 			answer := scru64_realm.prune(seconds * interval '1 s');
+		ELSIF what < 0.006 THEN
+			args := format('revoke %s', target.lease_id);
+			answer := scru64_realm.revoke(target.lease_id);
+		ELSIF what < 0.01 THEN
+			holder := (SELECT l.holder FROM scru64_realm.ledger AS l WHERE l.lease_id = target.lease_id);
+			args := format('revoke %s', coalesce(holder, 'nobody'));
+			answer := scru64_realm.revoke(coalesce(holder, 'nobody'));
 		ELSIF what < 0.55 THEN
 			-- a third are requests, of which a third are repeated
 			request := CASE WHEN random() < 0.33 THEN gen_random_uuid() END;
-			IF target.n IS NOT NULL AND random() < 0.33 THEN
-				request := target.lease_id;
-				size := CASE WHEN random() < 0.9 THEN target.size ELSE size END;
-			END IF;
 			within_size := CASE WHEN random() < 0.2 THEN pick(1, least(size, 8)) END;
 			within := pick(0, (1 << within_size) - 1) || '/' || within_size;
 			node_id := CASE WHEN random() < 0.1 THEN pick(0, (1 << size) - 1) END;
-			args := format('lease %s %s %s %s %s', size, ttl, coalesce(node_id, -1), coalesce(within, '-'), coalesce(request::text, '-'));
+			holder := 'holder_' || i / 3;
+			SELECT * INTO known FROM scru64_realm.ledger AS l WHERE l.lease_id = target.lease_id;
+			IF known.lease_id IS NOT NULL AND random() < 0.33 THEN
+				-- as it was made, or not
+				request := target.lease_id;
+				what := random();
+				size := CASE WHEN what < 0.95 THEN known.node_id_size ELSE size END;
+				ttl := CASE WHEN what < 0.9 THEN known.ttl ELSE ttl END;
+				within := CASE WHEN what < 0.85 THEN known.within ELSE within END;
+				holder := CASE WHEN what < 0.8 THEN known.holder ELSE holder END;
+				node_id := CASE WHEN what < 0.75 THEN NULL WHEN what < 0.9 THEN known.node_id ELSE node_id END;
+			END IF;
+			args := format('lease %s %s %s %s %s %s', size, shown(ttl), coalesce(node_id, -1), coalesce(within, '-'),
+						   coalesce(request::text, '-'), holder);
 			BEGIN
 				SELECT format('%s,%s,%s,%s,%s', l.lease_id, l.node_spec, us_of(l.granted_at), us_of(l.expires_at), us_of(l.realm_clock))
 				INTO answer
-				FROM scru64_realm.lease(size, 'holder ' || i, ttl, node_id, within, request) AS l;
+				FROM scru64_realm.lease(size, holder, ttl, node_id, within, request) AS l;
 				INSERT INTO given (lease_id, node_id, size)
 				SELECT l.lease_id, l.node_id, l.node_id_size FROM scru64_realm.ledger AS l
 				WHERE l.lease_id = split_part(answer, ',', 1)::uuid;
@@ -116,7 +136,7 @@ BEGIN
 				answer := SQLSTATE;
 			END;
 		ELSIF what < 0.75 THEN
-			args := format('renew %s %s %s', target.lease_id, ttl, coalesce(last_id::bigint, -1));
+			args := format('renew %s %s %s', target.lease_id, shown(ttl), coalesce(last_id::bigint, -1));
 			BEGIN
 				SELECT format('until,%s,%s,%s', us_of(r.expires_at), us_of(r.granted_at), us_of(r.realm_clock)) INTO answer
 				FROM scru64_realm.renew(target.lease_id, ttl, last_id) AS r;
@@ -145,7 +165,6 @@ BEGIN
 				answer := SQLSTATE;
 			END;
 		END IF;
-		args := replace(replace(args, '1000 years', 'infinity'), ttl::text, seconds::text);
 		INSERT INTO log (line) VALUES (current_setting('test.us') || ' ' || args || ' = ' || answer);
 	END LOOP;
 END
@@ -172,8 +191,7 @@ my @log = split(/\n/, $node->safe_psql('postgres', 'SELECT line FROM log ORDER B
 my $final = $node->safe_psql(
 	'postgres', q(
 SELECT lease_id, node_id, node_id_size, us_of(granted_at), us_of(coalesce(released_at, expires_at)),
-	us_of(occupied_until), CASE WHEN ttl < '1000 years' THEN (extract(epoch FROM ttl) * 1000000)::bigint::text ELSE 'infinity' END,
-	last_id::bigint
+	us_of(occupied_until), shown(ttl), coalesce(us_of(endless_since), '-'), coalesce(us_of(revoked_at), '-'), last_id::bigint
 FROM scru64_realm.ledger ORDER BY lease_id));
 $node->stop;
 
@@ -182,6 +200,8 @@ $node->stop;
 #
 
 my $guard = 30_000_000;
+my $max_ttl = 400_000_000;
+my $first_ttl = 100_000_000;
 my $hours = 12 * 3_600_000_000;
 my $never = 9e18;
 my %lease;		# by lease_id
@@ -264,11 +284,11 @@ sub text_of
 
 sub grant
 {
-	my ($id, $at, $lo, $size, $expires, $until, $ttl) = @_;
+	my ($id, $at, $lo, $size, $expires, $until, $asked) = @_;
 	my ($spec, $last) = spec_of($at, $lo, $size);
 	my $new = {
 		lo => $lo, hi => $lo + 2**(24 - $size), size => $size, granted => $at, spec => $spec,
-		expires => $expires, until => $until, ttl => $ttl, last => $last, ended => undef
+		expires => $expires, until => $until, last => $last, ended => undef, revoked => undef, %{$asked}
 	};
 
 	push @wrong, "lease $id was given before" if exists $lease{$id};
@@ -323,26 +343,57 @@ sub conflicts
 	  overlapping($held->{lo}, $held->{size});
 }
 
+# Until when a lease may be promised, and what its holder is told.
+sub cap
+{
+	my ($at, $granted) = @_;
+
+	return $at + min($max_ttl, max($first_ttl, $at - $granted));
+}
+
+sub told
+{
+	my ($at, $held, $cap) = @_;
+
+	return $held->{expires} if $held->{expires} < $never;
+	$answers{'endless'}++;
+	return $at > $held->{endless} + $max_ttl + $guard ? $never : $cap;
+}
+
+sub us_of
+{
+	my ($ttl) = @_;
+
+	return $ttl eq '-' ? $max_ttl : $ttl eq 'infinity' ? $never : $ttl * 1_000_000;
+}
+
 sub expected_lease
 {
-	my ($at, $size, $ttl, $node_id, $within, $request, $answer) = @_;
+	my ($at, $size, $ttl, $node_id, $within, $request, $holder, $answer) = @_;
 	my $block = 2**(24 - $size);
 	my ($lo, $hi) = $within eq '-' ? (0, 2**24) : range_of(split(qr{/}, $within));
-	my $expires = $ttl eq 'infinity' ? $never : $at + $ttl * 1_000_000;
-	my @taken = grep { $_->{until} > $at && $_->{granted} < min($_->{until}, $expires + $guard) } @recent;
 	my ($wanted_lo, $wanted_hi) = $node_id >= 0 ? range_of($node_id, $size) : ($lo, $hi);
 
-	return '22023' if $wanted_lo < $lo || $wanted_hi > $hi || $expires <= $at;
+	return '22023' if $wanted_lo < $lo || $wanted_hi > $hi || us_of($ttl) <= 0 || $block > $hi - $lo;
 	if (exists $lease{$request})
 	{
 		my $known = $lease{$request};
 
 		return '55000' if !is_active($at, $known);
-		return '22023' if $known->{size} != $size;
+		return '22023'
+		  if $known->{size} != $size
+		  || $node_id >= 0 && $known->{lo} != $wanted_lo
+		  || $known->{ttl} ne $ttl
+		  || $known->{within} ne $within
+		  || $known->{holder} ne $holder;
 		$answers{'request repeated'}++;
-		return join(',', $request, $known->{spec}, $known->{granted}, shown($known->{expires}), $at);
+		my $told = $known->{expires} < $never ? $known->{expires} : cap($at, $at);
+		return join(',', $request, $known->{spec}, $known->{granted}, $told, $at);
 	}
 	return '55000' if $at < $horizon;
+	my $told = min(cap($at, $at), $at + us_of($ttl));
+	my $expires = $ttl eq 'infinity' ? $never : $told;
+	my @taken = grep { $_->{until} > $at && $_->{granted} < min($_->{until}, $expires + $guard) } @recent;
 	if ($node_id >= 0)
 	{
 		return '55006' if grep { $_->{lo} < $wanted_hi && $wanted_lo < $_->{hi} } @taken;
@@ -357,10 +408,10 @@ sub expected_lease
 	}
 	my $id = $request eq '-' ? (split(/,/, $answer))[0] : $request;
 	my $spec = grant($id, $at, $lo, $size, $expires, $expires + $guard,
-		$ttl eq 'infinity' ? $never : $ttl * 1_000_000);
+		{ ttl => $ttl, within => $within, holder => $holder, endless => $ttl eq 'infinity' ? $at : undef });
 
 	$answers{'lease before another'}++ if grep { $_->{granted} > $at } overlapping($lo, $size);
-	return join(',', $id, $spec, $at, shown($expires), $at);
+	return join(',', $id, $spec, $at, $told, $at);
 }
 
 sub expected_renew
@@ -368,18 +419,21 @@ sub expected_renew
 	my ($at, $id, $ttl, $last) = @_;
 	my $held = $lease{$id};
 
-	return '22023' if $ttl ne 'infinity' && $ttl <= 0;
+	return '22023' if us_of($ttl) <= 0;
 	return '55000' if !$held || !is_active($at, $held);
 	my ($error, $known) = check_last($at, $held, $last);
 	return $error if $error;
-	my $since = max($at, $held->{granted});
-	my $expires = max($held->{expires}, $ttl eq 'infinity' ? $never : $since + $ttl * 1_000_000);
-	my $until = max($held->{until}, $expires + $guard);
+	return '55000' if defined $held->{revoked};
+	my $cap = cap($at, $held->{granted});
+	my $wanted = $ttl eq 'infinity' ? $never : min($cap, max($at, $held->{granted}) + us_of($ttl));
+	my $expires = max($held->{expires}, $wanted);
+	my $until = max($held->{until}, $wanted + $guard);
 	return '55006' if conflicts($held, $until);
-	$answers{'renew for less'}++ if $ttl ne 'infinity' && $since + $ttl * 1_000_000 < $held->{expires};
-	$held->{ttl} = max($held->{ttl}, $ttl eq 'infinity' ? $never : $ttl * 1_000_000);
+	$answers{'renew for less'}++ if $wanted < $held->{expires};
+	$answers{'renew old'}++ if $expires > $at + $first_ttl && $expires < $never;
+	$held->{endless} = $at if $expires == $never && !defined $held->{endless};
 	@{$held}{qw(expires until last)} = ($expires, $until, $known);
-	return join(',', 'until', shown($expires), $held->{granted}, $at);
+	return join(',', 'until', shown(told($at, $held, $cap)), $held->{granted}, $at);
 }
 
 sub expected_release
@@ -405,9 +459,11 @@ sub expected_split
 	return '55000' if !$held || !is_active($at, $held);
 	my ($error, $known) = check_last($at, $held, $last);
 	return $error if $error;
+	return '55000' if defined $held->{revoked};
 	return '22023' if $size <= $held->{size};
 	my $since = max($at, $held->{granted}, after($known));
-	return '55000' if $since >= $held->{expires};
+	my $told = told($at, $held, cap($at, $held->{granted}));
+	return '55000' if $since >= $told;
 	my $until = $held->{until};
 	@{$held}{qw(ended until last)} = ($since, $since, $known);
 
@@ -416,11 +472,22 @@ sub expected_split
 	for (my $lo = $held->{lo}; $lo < $held->{hi}; $lo += 2**(24 - $size))
 	{
 		my $child = shift(@ids) || 'missing';
-		my $spec = grant($child, $since, $lo, $size, $held->{expires}, $until, $held->{ttl});
+		my %asked = map { $_ => $held->{$_} } qw(ttl within holder endless);
+		my $spec = grant($child, $since, $lo, $size, $held->{expires}, $until, \%asked);
 
-		push @children, join(',', $child, $spec, $since, shown($held->{expires}));
+		push @children, join(',', $child, $spec, $since, shown($told));
 	}
 	return join(' ', @children);
+}
+
+sub expected_revoke
+{
+	my ($at, $whose) = @_;
+	my @revoked = grep { is_active($at, $_) && !defined $_->{revoked} }
+	  exists $lease{$whose} ? $lease{$whose} : grep { $_->{holder} eq $whose } values %lease;
+
+	$_->{revoked} = $at foreach (@revoked);
+	return scalar(@revoked);
 }
 
 sub expected_prune
@@ -449,6 +516,7 @@ my %expected = (
 	renew => \&expected_renew,
 	release => \&expected_release,
 	split => \&expected_split,
+	revoke => \&expected_revoke,
 	prune => \&expected_prune);
 
 foreach my $line (@log)
@@ -469,8 +537,8 @@ is(join("\n", @wrong), '', 'each is what it has to be');
 note join(', ', map { "$_: $answers{$_}" } sort keys %answers);
 cmp_ok($answers{$_} || 0, '>', 20, "there are some of: $_")
   foreach ('lease ok', 'lease 22023', 'lease 53400', 'lease 55000', 'lease 55006', 'lease before another',
-	'renew ok', 'renew 22023', 'renew 55000', 'renew for less', 'release ok', 'release 22023', 'release 55000',
-	'release ahead', 'request repeated', 'split ok', 'split 22023', 'split 55000', 'prune ok');
+	'endless', 'renew ok', 'renew 22023', 'renew 55000', 'renew for less', 'renew old', 'release ok', 'release 22023', 'release 55000',
+	'release ahead', 'request repeated', 'split ok', 'split 22023', 'split 55000', 'prune ok', 'revoke ok');
 
 # All leases of the log, also those that were pruned: the time in which nobody else
 # may have the node, and the ticks that the IDs may be of.
@@ -498,14 +566,20 @@ foreach my $span ([ 'times', 'granted', 'until' ], [ 'ticks', 'first_tick', 'end
 }
 
 my %in_ledger = map { split(/\|/, $_, 2) } split(/\n/, $final);
-my @differ = grep {
-	my $l = $lease{$_};
-	join('|',
+my @differ;
+foreach my $id (sort keys %lease)
+{
+	my $l = $lease{$id};
+	my $expected = join('|',
 		$l->{lo} / 2**(24 - $l->{size}),
-		$l->{size}, $l->{granted},
-		map({ shown($_) } defined $l->{ended} ? $l->{ended} : $l->{expires}, $l->{until}, $l->{ttl}),
-		$l->{last}) ne (delete $in_ledger{$_} || '')
-} sort keys %lease;
-is(scalar(@differ) + keys %in_ledger, 0, 'the ledger says what the model says');
+		$l->{size}, $l->{granted}, map({ shown($_) } defined $l->{ended} ? $l->{ended} : $l->{expires}, $l->{until}),
+		$l->{ttl}, map({ defined $_ ? $_ : '-' } $l->{endless}, $l->{revoked}), $l->{last});
+	my $row = delete $in_ledger{$id} || '';
+
+	push @differ, "$row, and not $expected" if $row ne $expected;
+}
+push @differ, values %in_ledger;
+splice(@differ, 5) if @differ > 5;
+is(join("\n", @differ), '', 'the ledger says what the model says');
 
 done_testing();

@@ -17,7 +17,7 @@ my $seconds = $ENV{SCRU64_TEST_SECONDS} || 15;
 my $clients = 32;
 
 my $node = new_node('main');
-$node->append_conf('postgresql.conf', 'max_connections = 60');
+$node->append_conf('postgresql.conf', "max_connections = 60\nmax_prepared_transactions = 2");
 $node->start;
 $node->safe_psql(
 	'postgres', q(
@@ -160,6 +160,7 @@ $node->safe_psql(
 	'postgres', q(
 TRUNCATE scru64_realm.ledger;
 SELECT scru64_realm.set_guard('30 s');
+UPDATE scru64_realm.settings SET max_ttl = '24 hours', first_ttl = '24 hours';
 CREATE TABLE test_clock (moved interval);
 INSERT INTO test_clock VALUES ('0');
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
@@ -168,48 +169,83 @@ CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql
 my ($one, $two) = map { open_session($node) } (1, 2);
 my ($out, $err);
 
-# A transaction that does not see what others commit cannot know what is free.
-foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
+# A transaction that does not see what others commit cannot know what is free, nor what
+# the settings are.
+my $renewed = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 100)");
+my %calls = (
+	lease => "scru64_realm.lease(8, 'one')",
+	renew => "scru64_realm.renew('$renewed')",
+	release => "scru64_realm.release('$renewed')",
+	split => "scru64_realm.split('$renewed', 9)");
+foreach my $call (sort keys %calls)
 {
-	$one->query_safe("BEGIN ISOLATION LEVEL $level");
-	($out, $err) = try_statement($one, "SELECT node_spec FROM scru64_realm.lease(8, 'one')");
-	like(
-		$err,
-		qr/ERROR:  25001: cannot grant a lease in a transaction with isolation level \L$level\E\nDETAIL:.*\nHINT:  Use isolation level read committed/,
-		"$level: 25001");
-	$one->query_safe('ROLLBACK');
+	foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
+	{
+		$one->query_safe("BEGIN ISOLATION LEVEL $level");
+		($out, $err) = try_statement($one, "SELECT $calls{$call}");
+		like(
+			$err,
+			qr/ERROR:  25001: cannot change a lease in a transaction with isolation level \L$level\E\nDETAIL:.*\nHINT:  Use isolation level read committed/,
+			"$call, $level: 25001");
+		$one->query_safe('ROLLBACK');
+	}
 }
-is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_realm.leases'), '0', 'and there is no lease');
+is($node->safe_psql('postgres', 'SELECT node FROM scru64_realm.leases'), '100/8', 'and it does nothing');
 
-# Others wait for a lease that is not committed, and not forever.
-$node->safe_psql('postgres',
-	q(ALTER FUNCTION scru64_realm.lease SET lock_timeout = '100ms'));
+# Nor would others know when it ends, if it were prepared.
+foreach my $call (sort keys %calls)
+{
+	$one->query_safe("BEGIN; SELECT count(*) FROM $calls{$call}");
+	($out, $err) = try_statement($one, "PREPARE TRANSACTION 'forever'");
+	like($err, qr/ERROR:  0A000: cannot PREPARE a transaction that has called a function of a realm/, "$call: it is not prepared");
+}
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'), '0', 'no prepared transaction');
+$one->query_safe("BEGIN; SELECT; PREPARE TRANSACTION 'of another kind'");
+$one->query_safe("ROLLBACK PREPARED 'of another kind'");
+
+# Others wait for a lease that is not committed, but not for long: then they have another.
 $one->query_safe('BEGIN');
 my $spec = $one->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'one')");
-($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'two')");
-like(
-	$err,
-	qr/ERROR:  55P03: could not grant a lease within 10 seconds\nDETAIL:  Another transaction.*\nHINT:  Try again/,
-	'who waits for too long gets 55P03');
+($out, $err) = try_statement($two, "SELECT node_spec FROM scru64_realm.lease(8, 'two')");
+is($err, '', 'a lease that is not committed is in nobody\'s way');
+isnt(node_id_of($out), node_id_of($spec), 'but its node is not to be had');
+$two->query_safe("DELETE FROM scru64_realm.ledger WHERE holder = 'two'");
 $one->query_safe('ROLLBACK');
 is( node_id_of($two->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'two')")),
 	node_id_of($spec), 'after a rollback it is free');
+$two->query_safe("DELETE FROM scru64_realm.ledger WHERE holder = 'two'");
 
 # So they do for a renewal that is not committed, where they would have the node.
-my $renewed = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 100)");
 $one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
 $node->safe_psql('postgres', "UPDATE test_clock SET moved = moved + '2 hours'");
+($out, $err) = try_statement($two, "SELECT node_spec FROM scru64_realm.lease(8, 'two', within => '50/7')");
+is($err, '', 'a renewal that is not committed is in nobody\'s way');
+is(node_id_of($out), 101, 'but its node is not to be had');
 ($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'two', node_id => 100)");
 like(
 	$err,
-	qr/ERROR:  55P03: could not grant a lease within 10 seconds\nDETAIL:  Another transaction that has renewed.*\nHINT:  Try again/,
-	'who waits for too long for a renewal gets 55P03');
+	qr/ERROR:  55P03: could not grant a lease within 10 seconds\nDETAIL:  Transactions .* still open.*\nHINT:  Try again/,
+	'who waits for too long for that node gets 55P03');
 $one->query_safe('ROLLBACK');
+
+# What its owner sets waits for those who go by what was set before.
+$renewed = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 110)");
+foreach my $set ("set_max_ttl('1 hour')", "set_guard('40 s')", "prune('1 hour')")
+{
+	$one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
+	($out, $err) = try_statement($two, "SELECT scru64_realm.$set");
+	like($err, qr/ERROR:  55P03: /, "$set does not wait for long");
+	start_statement($two, "SELECT scru64_realm.$set");
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'")
+	  or die 'nobody waits';
+	$one->query_safe('COMMIT');
+	($out, $err) = try_statement($two, 'SELECT 1');
+	is($err, '', 'but it does');
+}
+$node->safe_psql('postgres', "UPDATE scru64_realm.settings SET guard = '30 s', max_ttl = '24 hours', first_ttl = '24 hours'");
 
 # A lease that is renewed at the last moment, while somebody else asks for the node:
 # it is in nobody's way until that is committed, and then it is.
-$node->safe_psql('postgres',
-	q(ALTER FUNCTION scru64_realm.lease SET lock_timeout = '180s'));
 my $id = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 200)");
 foreach my $end ('COMMIT', 'ROLLBACK')
 {

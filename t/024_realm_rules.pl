@@ -20,6 +20,9 @@ my $template = make_template('template', allows_streaming => 1);
 my $realm = copy_server($template, 'realm', clock => '+0');
 start_server($realm);
 $realm->safe_psql('postgres', 'CREATE EXTENSION scru64_realm');
+# New leases are for as long as is asked for: what bounds that is for t/025 and t/027.
+my $no_bounds = "UPDATE scru64_realm.settings SET max_ttl = '87600 hours', first_ttl = '87600 hours'";
+$realm->safe_psql('postgres', $no_bounds);
 my $node_id = 100;
 my $not_free = qr/is not free/;
 
@@ -126,10 +129,11 @@ $realm->stop;
 my $primary = copy_server($template, 'primary', clock => '+0');
 start_server($primary);
 $primary->safe_psql('postgres', 'CREATE EXTENSION scru64_realm');
+$primary->safe_psql('postgres', "UPDATE scru64_realm.settings SET first_ttl = max_ttl");
 my $standby = add_standby($template, $primary, 'standby', clock => '+0');
 $id = lease($primary);
-# for a minute, but the holder says that it will ask for more
-my $grows = $primary->safe_psql('postgres', "SELECT lease_id FROM scru64_realm.lease(8, 'grows', '1 minute', longest_ttl => '61 minutes')");
+# for a minute, but the holder will ask for more
+my $grows = lease($primary, '1 minute');
 catch_up($primary, $standby);
 $standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
 $standby->safe_psql('postgres', 'SELECT pg_reload_conf()');
@@ -137,7 +141,7 @@ $primary->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replica
   or die 'the standby still follows';
 
 # This the standby does not know: a renewal, and a lease.
-$promised = $primary->safe_psql('postgres', "SELECT expires_at FROM scru64_realm.renew('$grows', '61 minutes')");
+$promised = $primary->safe_psql('postgres', "SELECT expires_at FROM scru64_realm.renew('$grows', '1 hour')");
 my $lost = $primary->safe_psql('postgres',
 	q(SELECT scru64_node_ctr(split_part(node_spec, '/', 1)::scru64) >> 16 FROM scru64_realm.lease(8, 'lost', '1 hour')));
 $primary->stop('immediate');
@@ -151,13 +155,13 @@ like(ask($standby, $lost), $waits, 'it does not grant what it does not know to b
 my ($until) = ask($standby) =~ $waits;
 set_clock($standby, '+1800');
 like(ask($standby), qr/no new lease until \Q$until\E/, 'nor anything else, and it does not begin to wait anew');
-is(scalar(logged($standby, qr/LOG: .*was promoted, restored or copied: it grants no lease until \Q$until\E/)),
+is(scalar(logged($standby, qr/LOG: .*was promoted, restored or copied: it grants no new lease until \Q$until\E/)),
 	1, 'the log says so, once');
 like(
 	$standby->safe_psql(
-		'postgres', "SELECT '$until'::timestamptz - (max(granted_at) + max(ttl) + '30 s') FROM scru64_realm.ledger"),
+		'postgres', "SELECT '$until'::timestamptz - (max(granted_at) + '1 hour 30 s') FROM scru64_realm.ledger"),
 	qr/^00:0/,
-	'it waits for the longest ttl and the guard time');
+	'it waits for max_ttl and the guard time');
 is($standby->safe_psql('postgres', "SELECT '$until'::timestamptz > '$promised'"), 't', 'so it outlasts a renewal that was lost');
 $standby->safe_psql('postgres', "SELECT FROM scru64_realm.renew('$id', '1 hour')");
 cmp_ok(ledger($standby, $id, "expires_at > clock_timestamp() + '59 minutes'"), 'eq', 't', 'renewals go on');
@@ -219,10 +223,14 @@ $primary->safe_psql('postgres', 'DELETE FROM scru64_realm.ledger');
 set_parameter($primary, 'scru64.node_spec', '0/8');
 $primary->restart;
 is(node_asked_for(), '1', 'a node that is set in the configuration is not leased');
-$primary->safe_psql('postgres', "ALTER DATABASE template1 SET scru64.node_spec = '0x2/8'");
-is(node_asked_for(), '3', 'nor one of another database');
-$primary->safe_psql('postgres', "SET scru64.node_spec = '4/8'; SELECT scru64_generate()");
-is(node_asked_for(), '5', 'nor one that a session has used');
+{
+	local $ENV{PGOPTIONS} = '-c scru64.node_spec=';
+	is(node_asked_for(), '2', 'nor if the session that asks has set another one');
+}
+$primary->safe_psql('postgres', "ALTER DATABASE template1 SET scru64.node_spec = '0x3/8'");
+is(node_asked_for(), '4', 'nor one of another database');
+$primary->safe_psql('postgres', "SET scru64.node_spec = '5/8'; SELECT scru64_generate()");
+is(node_asked_for(), '6', 'nor one that a session has used');
 $primary->stop;
 
 done_testing();

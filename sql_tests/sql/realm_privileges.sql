@@ -53,11 +53,14 @@ SELECT c.oid::regclass AS object, relowner::regrole AS owner, a.grantee::regrole
 FROM pg_class AS c LEFT JOIN LATERAL aclexplode(relacl) AS a ON a.grantee <> relowner
 WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v', 'S')
 GROUP BY 1, 2, 3 ORDER BY c.oid::regclass::text COLLATE "C";
-SELECT proname, proowner::regrole AS owner, prosecdef AS definer, provolatile AS volatility, proparallel AS parallel,
+SELECT proname, CASE WHEN rolsuper THEN 'a superuser' ELSE rolname END AS owner, prosecdef AS definer, provolatile AS volatility, proparallel AS parallel,
 	   proisstrict AS strict, proconfig IS NOT NULL AS configured, a.grantee::regrole
-FROM pg_proc AS p LEFT JOIN LATERAL aclexplode(proacl) AS a ON a.grantee <> proowner
+FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = proowner LEFT JOIN LATERAL aclexplode(proacl) AS a ON a.grantee <> proowner
 WHERE pronamespace = 'scru64_realm'::regnamespace
 ORDER BY proname COLLATE "C";
+SELECT typname, typowner::regrole AS owner, a.grantee::regrole
+FROM pg_type AS t LEFT JOIN LATERAL aclexplode(typacl) AS a ON a.grantee <> typowner
+WHERE typnamespace = 'scru64_realm'::regnamespace AND typcategory = 'C' AND (typowner::regrole <> 'regress_realm_owner'::regrole OR a.grantee IS NOT NULL);
 SELECT nspowner::regrole AS owner, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
 FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'scru64_realm' AND grantee <> nspowner;
 -- A search_path has every definer, and every function whose names were not bound when it
@@ -120,7 +123,14 @@ BEGIN;
 LOCK TABLE scru64_realm.allocator IN ACCESS SHARE MODE;
 ROLLBACK;
 SELECT scru64_realm.set_guard('1 s', true);
+SELECT scru64_realm.set_max_ttl('1 hour');
+SELECT scru64_realm.set_first_ttl('1 hour');
 SELECT scru64_realm.nothing_was_lost();
+SELECT scru64_realm.something_was_lost();
+SELECT scru64_realm.revoke('owner');
+SELECT scru64_realm.revoke(:'my_lease_id'::uuid);
+SELECT scru64_realm.marks();
+SELECT scru64_realm.server_node_specs();
 SELECT scru64_realm.free(now(), now());
 SELECT scru64_realm.prune('0');
 SELECT scru64_realm.clock();
@@ -128,6 +138,10 @@ SELECT scru64_realm.held(:'my_lease_id', NULL);
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql RETURN now();
 CREATE FUNCTION scru64_realm.lease(integer, text) RETURNS text LANGUAGE sql RETURN 'mine';
 ALTER TABLE scru64_realm.ledger DISABLE TRIGGER ALL;
+-- a lease without end
+SELECT scru64_realm.lease(8, 'app', '1000 years');
+\echo :SQLSTATE
+SELECT scru64_realm.renew(:'my_lease_id', '1000 years');
 -- a lease_id that is guessed
 SELECT scru64_realm.renew('12345678-1234-4234-8234-123456789abc');
 \echo :SQLSTATE

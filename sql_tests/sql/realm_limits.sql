@@ -1,0 +1,217 @@
+--
+-- What a realm promises at most, requests that are repeated, leases that are revoked,
+-- and what its owner sets: in a database of its own.
+--
+\set original :DBNAME
+\set SHOW_CONTEXT never
+SET client_min_messages = warning;
+DROP DATABASE IF EXISTS scru64_regression_realm;
+DROP ROLE IF EXISTS regress_realm_owner, regress_realm_app;
+RESET client_min_messages;
+CREATE ROLE regress_realm_owner;
+CREATE ROLE regress_realm_app;
+CREATE DATABASE scru64_regression_realm TEMPLATE template0 OWNER regress_realm_owner;
+\c scru64_regression_realm
+SET lc_messages = 'C';
+SET TimeZone = 'UTC';
+SET DateStyle = 'ISO, YMD';
+SET client_min_messages = warning;
+CREATE EXTENSION scru64;
+RESET client_min_messages;
+SET SESSION AUTHORIZATION regress_realm_owner;
+CREATE EXTENSION scru64_realm;
+SELECT guard, max_ttl, first_ttl, next_max_ttl, next_first_ttl, next_from FROM scru64_realm.settings;
+
+-- The realm's clock, to be moved; and of what was generated on this server, one node
+CREATE TABLE test_clock (now timestamptz);
+INSERT INTO test_clock VALUES ('2027-01-01 12:00:00+00');
+CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+	RETURN (SELECT now FROM test_clock);
+ALTER FUNCTION scru64_realm.generators() RENAME TO all_generators;
+CREATE FUNCTION scru64_realm.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO regress_realm_app;
+
+--
+-- A new lease is for first_ttl, or less if that is asked for.
+--
+SELECT ttl, expires_at - granted_at AS promised
+FROM unnest(ARRAY[NULL, '1 day', '131.000001 s', '131 s', '130 s', '1 us']::interval[]) AS ttl, scru64_realm.lease(8, 'new', ttl);
+-- A renewal is for as long as the lease is old, up to max_ttl.
+SELECT lease_id FROM scru64_realm.lease(8, 'old') \gset
+DO $$
+DECLARE
+	id uuid := (SELECT lease_id FROM scru64_realm.ledger WHERE holder = 'old');
+	expires_at timestamptz;
+BEGIN
+	FOR n IN 1 .. 8 LOOP
+		UPDATE test_clock SET now = (SELECT l.expires_at - interval '1 s' FROM scru64_realm.ledger AS l WHERE lease_id = id);
+		SELECT r.expires_at INTO expires_at FROM scru64_realm.renew(id) AS r;
+		RAISE INFO 'after % for %', (SELECT now - granted_at FROM test_clock, scru64_realm.ledger WHERE lease_id = id), expires_at - scru64_realm.clock();
+	END LOOP;
+END
+$$;
+-- by the realm's clock, wherever that is
+UPDATE test_clock SET now = now - interval '3 hours';
+SELECT count(*) FROM scru64_realm.renew(:'lease_id'), test_clock WHERE expires_at > now + interval '3 hours';
+UPDATE test_clock SET now = now + interval '3 hours';
+SELECT expires_at - now AS promised FROM test_clock, scru64_realm.renew(:'lease_id', '1 minute');
+SELECT scru64_realm.release(:'lease_id');
+
+--
+-- Without end
+--
+SELECT lease_id, expires_at - realm_clock AS promised
+FROM scru64_realm.lease(8, 'endless', '1000 years', node_id => 50, request => '11111111-2222-4333-8444-555555555555');
+UPDATE test_clock SET now = now + '50 minutes';
+SELECT expires_at - realm_clock AS promised
+FROM scru64_realm.lease(8, 'endless', '1000 years', node_id => 50, request => '11111111-2222-4333-8444-555555555555');
+SELECT scru64_realm.lease(8, 'another', node_id => 50);
+SELECT expires_at - realm_clock AS promised FROM scru64_realm.renew('11111111-2222-4333-8444-555555555555', '1 minute');
+UPDATE test_clock SET now = now + '10 minutes 30 s';
+SELECT expires_at - realm_clock AS promised FROM scru64_realm.renew('11111111-2222-4333-8444-555555555555');
+BEGIN;
+UPDATE test_clock SET now = now + '1 us';
+SELECT expires_at FROM scru64_realm.renew('11111111-2222-4333-8444-555555555555');
+SELECT expires_at FROM scru64_realm.leases WHERE holder = 'endless';
+-- what comes out of a split has no end either
+SELECT expires_at FROM scru64_realm.split('11111111-2222-4333-8444-555555555555', 9);
+ROLLBACK;
+SELECT expires_at - now AS promised FROM test_clock, scru64_realm.split('11111111-2222-4333-8444-555555555555', 9);
+DELETE FROM scru64_realm.ledger;
+
+--
+-- A request that is repeated is the same, or an error.
+--
+BEGIN;
+SELECT lease_id, granted_at = realm_clock AS new
+FROM scru64_realm.lease(8, 'app', '1 minute', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+SELECT lease_id, granted_at = realm_clock AS same
+FROM scru64_realm.lease(8, 'app', '60 seconds', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+SELECT lease_id, granted_at = realm_clock AS same
+FROM scru64_realm.lease(8, 'app', '60 seconds', 48, within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+COMMIT;
+SELECT scru64_realm.lease(9, 'app', '1 minute', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, 'other', '1 minute', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, 'app', '61 s', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, 'app', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, 'app', '1 minute', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, 'app', '1 minute', within => '0x3/4', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+SELECT scru64_realm.lease(8, 'app', '1 minute', 49, within => '3/4', request => '11111111-2222-4333-8444-555555555555');
+\echo :SQLSTATE
+SELECT node, holder FROM scru64_realm.leases;
+DELETE FROM scru64_realm.ledger;
+
+--
+-- A node that is ahead of the realm's clock: not beyond what is promised, either.
+--
+RESET SESSION AUTHORIZATION;
+SET scru64.node_spec = '4050000/22';
+SELECT count(scru64_generate());
+RESET scru64.node_spec;
+SET SESSION AUTHORIZATION regress_realm_owner;
+SET test.node = '4050000/22';
+BEGIN;
+UPDATE test_clock SET now = clock_timestamp() - interval '60 s';
+SELECT granted_at > realm_clock + '50 s' AS later, expires_at - realm_clock AS promised FROM scru64_realm.lease(22, 'x', node_id => 4050000);
+ROLLBACK;
+UPDATE test_clock SET now = clock_timestamp() - interval '10 minutes';
+DO $$
+BEGIN
+	PERFORM scru64_realm.lease(22, 'x', node_id => 4050000);
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+	RAISE INFO '%', SQLERRM;
+END
+$$;
+RESET test.node;
+UPDATE test_clock SET now = '2027-01-02 12:00:00+00';
+
+--
+-- Who has how much
+--
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT count(*) FROM scru64_realm.lease(8, 'app') AS a, scru64_realm.lease(10, 'app') AS b;
+SET SESSION AUTHORIZATION regress_realm_owner;
+SELECT count(*) FROM scru64_realm.lease(6, 'owner');
+SELECT role, leases, node_ctr_values FROM scru64_realm.roles;
+SELECT node, holder, role FROM scru64_realm.leases;
+
+--
+-- What is revoked lasts as long as it does.
+--
+SELECT lease_id FROM scru64_realm.lease(8, 'gone', request => '22222222-2222-4333-8444-555555555555') \gset
+SELECT scru64_realm.revoke(:'lease_id'::uuid);
+SELECT scru64_realm.revoke(:'lease_id'::uuid);
+SELECT scru64_realm.revoke('gone');
+SELECT scru64_realm.revoke('app');
+SELECT scru64_realm.revoke('nobody');
+SELECT scru64_realm.revoke(NULL::text), scru64_realm.revoke(NULL::uuid);
+SELECT node, holder, expires_at, revoked_at FROM scru64_realm.leases;
+SELECT scru64_realm.renew(:'lease_id');
+\echo :SQLSTATE
+SELECT scru64_realm.split(:'lease_id', 9);
+\echo :SQLSTATE
+SELECT expires_at - realm_clock AS promised FROM scru64_realm.lease(8, 'gone', request => '22222222-2222-4333-8444-555555555555');
+SELECT scru64_realm.release(:'lease_id');
+DELETE FROM scru64_realm.ledger;
+
+--
+-- Settings: a raise counts later, a reduction at once.
+--
+SELECT scru64_realm.set_max_ttl('2 hours');
+SELECT max_ttl, first_ttl, next_max_ttl, next_first_ttl, next_from FROM scru64_realm.settings;
+-- the same again, and more
+SELECT scru64_realm.set_max_ttl('2 hours');
+UPDATE test_clock SET now = now + '10 minutes';
+SELECT scru64_realm.set_max_ttl('2 hours');
+SELECT scru64_realm.set_max_ttl('3 hours');
+SELECT max_ttl, next_max_ttl, next_from FROM scru64_realm.settings;
+-- less than it is to be, and less than it is
+SELECT scru64_realm.set_max_ttl('2 hours');
+SELECT scru64_realm.set_max_ttl('30 minutes');
+SELECT max_ttl, next_max_ttl, next_from FROM scru64_realm.settings;
+-- both
+SELECT scru64_realm.set_first_ttl('3 minutes');
+SELECT scru64_realm.set_max_ttl('20 minutes');
+SELECT max_ttl, first_ttl, next_max_ttl, next_first_ttl, next_from FROM scru64_realm.settings;
+SELECT scru64_realm.set_first_ttl('1 minute');
+SELECT max_ttl, first_ttl, next_max_ttl, next_first_ttl, next_from FROM scru64_realm.settings;
+-- a guard time that is longer than clocks differ
+SELECT scru64_realm.set_guard('2 minutes');
+SELECT scru64_realm.set_max_ttl('1 month -29 days') AS a_reduction;
+SELECT scru64_realm.set_max_ttl('1 hour');
+UPDATE test_clock SET now = now + '22 minutes';
+SELECT scru64_realm.set_max_ttl('1 hour');
+SELECT scru64_realm.set_max_ttl('0');
+\echo :SQLSTATE
+SELECT scru64_realm.set_max_ttl('-1 s');
+SELECT scru64_realm.set_first_ttl('1000 years');
+SELECT scru64_realm.set_max_ttl(NULL) IS NULL AS nothing;
+
+--
+-- What its owner says was lost
+--
+SELECT scru64_realm.nothing_was_lost() IS NULL AS nothing;
+SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
+SELECT scru64_realm.lease(8, 'x');
+\echo :SQLSTATE
+SELECT scru64_realm.set_max_ttl('2 hours') - now AS raised FROM test_clock;
+SELECT (scru64_realm.marks()).granting_from - now AS waits_for_longer FROM test_clock;
+SELECT scru64_realm.nothing_was_lost() AS since;
+SELECT scru64_realm.nothing_was_lost() IS NULL AS nothing;
+SELECT count(*) FROM scru64_realm.lease(8, 'x');
+SELECT scru64_realm.something_was_lost('infinity');
+SELECT scru64_realm.lease(8, 'x');
+SELECT scru64_realm.nothing_was_lost() AS since;
+SELECT scru64_realm.something_was_lost(now - interval '1 day') - now AS waits FROM test_clock;
+
+RESET SESSION AUTHORIZATION;
+\c :original
+DROP DATABASE scru64_regression_realm;
+DROP ROLE regress_realm_owner, regress_realm_app;

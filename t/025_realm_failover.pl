@@ -1,0 +1,180 @@
+# A realm that finds itself at another home: what the one before has granted meanwhile,
+# and it cannot know of, nobody else is granted.  And not more than that has to wait.
+#
+# Clocks stand still where they are set, so that this takes the same turns on any
+# machine: times are seconds, and the standbys of a realm do not know what happened
+# after 0.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Realm;
+use Test::More;
+
+plan skip_all => 'needs libfaketime' if !can_set_clock();
+
+my ($max_ttl, $first_ttl, $slack) = (3600, 131, 30);
+my $day = 86400;
+
+make_realm_template();
+
+sub promote
+{
+	my ($seconds, $standby) = @_;
+
+	at($seconds, $standby);
+	$standby->promote;
+	return;
+}
+
+#
+# An asynchronous standby that is behind by two seconds, and its primary lost
+#
+my $realm = start_realm('one');
+my $standby = add_realm_standby($realm, 'one_promoted');
+my $grown = lease($realm, 'grown', node_id => 10);
+my $other = lease($realm, 'other', node_id => 11);
+my $over = lease($realm, 'over', node_id => 12);
+grow($realm, $grown, 60);
+grow($realm, $other, 100);
+at(-200, $realm);
+my $hasty = lease($realm, 'hasty', node_id => 13, ttl => '1 minute');
+at(0, $realm);
+renew($realm, $other, ttl => '100 s');
+leave_behind($realm, $standby);
+# The standby knows that this lease lasts for a minute.
+at(1, $realm);
+is(renew($realm, $grown, ttl => '1 hour'), 1 + $max_ttl, 'a renewal for an hour that the standby does not get');
+my $lost = lease($realm, 'lost', ttl => '1 day');
+is($lost->{expires}, 1 + $first_ttl, 'nor does it get a lease, which is for no more than first_ttl');
+$realm->stop('immediate');
+
+promote(2, $standby);
+my $until = 2 + $first_ttl + $slack;
+like(somebody_else($standby), $waits, 'the promoted standby grants nothing');
+$standby->stop;
+start_server($standby);
+at(50, $standby);
+like(somebody_else($standby), $waits, 'neither does it after a restart');
+is(renew($standby, $other), 50 + $max_ttl, 'who has a lease that it knows renews it');
+is(scalar(logged($standby, qr/LOG: .*was promoted, restored or copied/)), 1, 'the log says so, once');
+ok_from($standby, $until, 'any node');
+cmp_ok($until, '<=', 180, 'that is three minutes at most');
+lease($standby, 'next of the lost one', node_id => $lost->{node_id});
+lease($standby, 'next of one that was over', node_id => 12);
+lease($standby, 'next of another', node_id => 13);
+ok_from($standby, 2 + $max_ttl + $slack, 'what may have been renewed', 10);
+$standby->stop;
+
+#
+# A second change of home in the grace period.  Before 0 there was a lease that ended
+# soon, and was renewed for an hour.
+#
+$realm = start_realm('two');
+$standby = add_realm_standby($realm, 'two_promoted');
+my $short = lease($realm, 'short', node_id => 20);
+grow($realm, $short, 9);
+at(0, $realm);
+$other = lease($realm, 'other', node_id => 21);
+leave_behind($realm, $standby);
+at(5, $realm);
+is(renew($realm, $short, ttl => '1 hour'), 5 + $max_ttl, 'a renewal that is lost');
+$realm->stop('immediate');
+
+promote(10, $standby);
+like(somebody_else($standby), $waits, 'the promoted standby finds out what it is');
+$standby->stop('immediate');
+start_server($standby);
+like(somebody_else($standby), $waits, 'after a crash, too');
+at(100, $standby);
+my $second = add_realm_standby($standby, 'two_promoted_again');
+renew($standby, $other);
+catch_up($standby, $second);
+$standby->stop;
+# It had all that there was.  So this change has lost nothing, but for the first one.
+promote(120, $second);
+like(somebody_else($second), $waits, 'promoted again');
+ok_from($second, 120 + 120 + 2 * $slack + $slack, 'after the second change');
+at(1000, $second);
+my $taken_back = "SELECT (extract(epoch FROM scru64_realm.nothing_was_lost()) - $zero)::integer";
+is(ask($second, $taken_back), '0', 'nothing_was_lost() tells since when there may have been something to lose');
+is(ask($second, $taken_back), '', 'said again, it is about nothing');
+ok_from($second, 10 + $first_ttl + $slack, 'with that taken back, after the first change');
+$second->safe_psql('postgres', "SELECT scru64_realm.prune('0')");
+ok_from($second, 10 + $max_ttl + $slack, 'what may have been renewed before that, also after prune()', 20);
+$second->stop;
+
+#
+# A lease that has ended, whose successor is lost; and leases without end that are lost
+#
+$realm = start_realm('three');
+$standby = add_realm_standby($realm, 'three_promoted');
+my $forever = lease($realm, 'forever', node_id => 31);
+grow($realm, $forever, 200);
+at(0, $realm);
+my $first = lease($realm, 'first', node_id => 30);
+leave_behind($realm, $standby);
+$until = $first->{expires} + $slack;
+at($until, $realm);
+my $successor = lease($realm, 'its successor', node_id => 30);
+my $endless = lease($realm, 'endless', node_id => 32, ttl => '1000 years');
+is($endless->{expires}, $until + $first_ttl, 'a lease without end, of which its holder is not told so');
+is(renew($realm, $forever, ttl => '1000 years'), $until + $max_ttl, 'nor is who renews without end');
+$realm->stop('immediate');
+
+promote($until + 9, $standby);
+like(somebody_else($standby), $waits, 'the promoted standby grants nothing');
+at(50, $standby);
+like(renew($standby, $first), $not_active, 'what was over is not renewed when its clock goes back');
+my $growing = $until + 9 + $until + 9 + 2 * $slack + $slack;
+ok_from($standby, $growing, 'the lease without end that was lost', 32);
+like(somebody_else($standby, 30), qr/ERROR:  55/, 'the one whose successor was lost may have been renewed, too');
+ok_from($standby, $until + 9 + $max_ttl + $slack, 'it', 30);
+ok_from($standby, $until + 9 + $max_ttl + $slack, 'the lease that was renewed without end', 31);
+$standby->stop;
+
+#
+# Clocks: of the host that a realm comes to, and those of before
+#
+$realm = start_realm('four');
+at(0, $realm);
+$first = lease($realm, 'first', node_id => 40);
+$realm->stop;
+$second = promoted_copy($realm, 'behind', -7200);
+like(somebody_else($second), $waits, 'a host whose clock is 2 hours behind');
+at(3, $second);
+like(renew($second, $first, ttl => '1 minute'), qr/^$first_ttl$/, 'a lease that it knows is renewed');
+ok_from($second, $first_ttl + $slack, 'it goes by the time that it knows');
+$second->stop;
+
+$second = promoted_copy($realm, 'ahead', 3 * $day);
+like(somebody_else($second), $waits, 'a host whose clock is 3 days ahead');
+at(3, $second);
+like(somebody_else($second), $waits, 'when it is right, no lease is granted');
+like(renew($second, $first), $not_active, 'nor renewed');
+$until = 3 * $day + $max_ttl + $slack;
+ok_from($second, $until, 'then');
+$second->stop;
+
+start_server($realm);
+at(-$day, $realm);
+my $left = lease($realm, 'left', ttl => '25 hours');
+renew($realm, $left, ttl => '26 hours');
+at(3 * $day, $realm);
+lease($realm, 'of another time');
+at(0, $realm);
+renew($realm, $left);
+$realm->stop;
+$second = promoted_copy($realm, 'right', 2);
+somebody_else($second);
+ok_from($second, 2 + $first_ttl + $slack, 'clocks that were wrong for a moment, before');
+$second->stop;
+
+ok_told(20);
+done_testing();

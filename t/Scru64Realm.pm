@@ -1,0 +1,309 @@
+# Realms that change their home, and holders of leases, as the SQL of a realm sees them:
+# what each was told, whatever became of the realm that told it, and whether two of them
+# were told the same.
+
+package Scru64Realm;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use POSIX qw(strftime);
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Test;
+use Test::More;
+
+our @EXPORT = qw(
+  $granted
+  $not_active
+  $not_free
+  $waits
+  $zero
+  add_realm_standby
+  ask
+  at
+  end_window
+  grow
+  lease
+  lease_sql
+  leave_behind
+  make_realm_template
+  new_window
+  ok_from
+  ok_told
+  promoted_copy
+  raise_limit
+  realm_of_template
+  renew
+  renew_sql
+  somebody_else
+  start_realm
+);
+
+#
+# Questions and answers
+#
+
+our $granted = qr/^[0-9a-f-]{36}\|/;
+our $not_active = qr/ERROR:  55000: lease is not active/;
+our $not_free = qr/ERROR:  55006: node .* is not free/;
+our $waits = qr/ERROR:  55000: realm grants no new lease until /;
+
+# Columns of an answer: the ticks after which and up to which there are IDs, and times
+# in seconds since 1970.
+my $of_window = q(scru64_realm.tick(granted_at), scru64_realm.tick(expires_at),
+	extract(epoch FROM granted_at), extract(epoch FROM expires_at));
+
+sub arguments
+{
+	my (%named) = @_;
+
+	return join('', map { defined $named{$_} ? ", $_ => '$named{$_}'" : '' } sort keys %named);
+}
+
+# lease_id, the first node_ctr value and the one after the last, and those columns.
+sub lease_sql
+{
+	my ($size, $holder, %named) = @_;
+
+	return "SELECT lease_id, node_id << (24 - node_id_size), (node_id + 1) << (24 - node_id_size), $of_window
+FROM scru64_realm.lease($size, '$holder'" . arguments(%named) . '), scru64_parse_node_spec(node_spec)';
+}
+
+sub renew_sql
+{
+	my ($lease_id, %named) = @_;
+
+	return "SELECT $of_window FROM scru64_realm.renew('$lease_id'" . arguments(%named) . ')';
+}
+
+# The answer to a question, or the error.
+sub ask
+{
+	my ($node, $sql) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n$sql");
+
+	return $ret == 0 ? $out : $err;
+}
+
+#
+# What holders were told
+#
+# A window has the node_ctr values from lo to just below hi, and IDs of ticks after
+# start, up to limit.  The limit is what the holder was told last, and no less than
+# before.  A holder that has told its last ID has none after that.
+#
+
+my @windows;
+
+sub new_window
+{
+	my ($name, $lo, $hi, $start, $limit) = @_;
+
+	push @windows, { name => $name, lo => $lo, hi => $hi, start => $start, limit => $limit };
+	return $windows[-1];
+}
+
+sub raise_limit
+{
+	my ($window, $limit) = @_;
+
+	$window->{limit} = $limit if $limit > $window->{limit};
+	return;
+}
+
+sub end_window
+{
+	my ($window, $tick) = @_;
+
+	$window->{limit} = $tick if $tick < $window->{limit};
+	return;
+}
+
+# Pairs of windows that have IDs in common.
+sub told_twice
+{
+	my (@open, @twice);
+
+	foreach my $next (sort { $a->{start} <=> $b->{start} } grep { $_->{start} < $_->{limit} } @windows)
+	{
+		@open = grep { $_->{limit} > $next->{start} } @open;
+		push @twice, map {
+			sprintf('%s and %s: node_ctr values %d to %d and %d to %d, ticks %d to %d and %d to %d',
+				$_->{name}, $next->{name},
+				map({ ($_->{lo}, $_->{hi} - 1) } $_, $next), map({ ($_->{start} + 1, $_->{limit}) } $_, $next))
+		} grep { $_->{lo} < $next->{hi} && $next->{lo} < $_->{hi} } @open;
+		push @open, $next;
+	}
+	return @twice;
+}
+
+# Nobody was told what somebody else was told, out of so many leases.
+sub ok_told
+{
+	my ($least, $name) = @_;
+	my @twice = told_twice();
+
+	$name = defined $name ? "$name: " : '';
+	splice(@twice, 5) if @twice > 5;
+	is(join("\n", @twice), '', "${name}nobody was told what somebody else was told");
+	cmp_ok(scalar(@windows), '>=', $least, $name . scalar(@windows) . ' leases');
+	return;
+}
+
+#
+# Realms whose clocks stand still
+#
+# Times are seconds, so that a test takes the same turns on any machine.
+#
+
+our $zero = 4_000_000_000;	# since 1970
+
+my $template;
+
+# A server with a realm, which is stopped.  Others are made from it.
+sub make_realm_template
+{
+	$template = make_template('template', allows_streaming => 1);
+	start_server($template);
+	$template->safe_psql('postgres', 'CREATE EXTENSION scru64_realm');
+	$template->stop;
+	$template->backup_fs_cold('realm');
+	return;
+}
+
+sub at
+{
+	my ($seconds, @nodes) = @_;
+
+	set_clock($_, strftime('%Y-%m-%d %H:%M:%S', gmtime($zero + $seconds))) foreach (@nodes);
+	return;
+}
+
+# A copy of it, which is not started.
+sub realm_of_template
+{
+	my ($name, %params) = @_;
+
+	return copy_server($template, $name, backup => 'realm', %params);
+}
+
+# A realm in which nothing has happened, at -5000.
+sub start_realm
+{
+	my ($name) = @_;
+	my $realm = realm_of_template($name);
+
+	at(-5000, $realm);
+	start_server($realm);
+	return $realm;
+}
+
+sub add_realm_standby
+{
+	my ($primary, $name) = @_;
+	my $standby = realm_of_template($name);
+
+	at(-5000, $standby);
+	$standby->enable_streaming($primary);
+	start_server($standby);
+	return $standby;
+}
+
+# A standby gets nothing from here on.
+sub leave_behind
+{
+	my ($primary, $standby) = @_;
+
+	catch_up($primary, $standby);
+	$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
+	$standby->safe_psql('postgres', 'SELECT pg_reload_conf()');
+	$primary->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = '" . $standby->name . "'")
+	  or die $standby->name . ' still follows';
+	return;
+}
+
+# What a standby of a realm that is stopped would be, if it had got all that there is,
+# once it is promoted.
+sub promoted_copy
+{
+	my ($realm, $name, $seconds) = @_;
+
+	$realm->backup_fs_cold($name);
+	my $copy = copy_server($realm, $name, backup => $name, clock => '+0');
+	at($seconds, $copy);
+	append_to_file($copy->data_dir . '/standby.signal', '');
+	start_server($copy);
+	$copy->promote;
+	return $copy;
+}
+
+# A lease of 8 bits that is granted.
+sub lease
+{
+	my ($node, $holder, %named) = @_;
+	my $answer = ask($node, lease_sql(8, $holder, %named));
+	my ($id, $lo, $hi, $start, $limit, undef, $expires) = split(/\|/, $answer);
+
+	die "no lease for $holder: $answer" if $answer !~ $granted;
+	return {
+		id => $id,
+		node_id => $lo >> 16,
+		expires => $expires - $zero,
+		window => new_window($holder, $lo, $hi, $start, $limit)
+	};
+}
+
+# A renewal: until when, or the error.
+sub renew
+{
+	my ($node, $lease, %named) = @_;
+	my $answer = ask($node, renew_sql($lease->{id}, %named));
+	my (undef, $limit, undef, $expires) = split(/\|/, $answer);
+
+	return $answer if $answer !~ /^[0-9]/;
+	raise_limit($lease->{window}, $limit);
+	$lease->{expires} = $expires - $zero;
+	return $lease->{expires};
+}
+
+# Keep a lease until a time, as it grows.
+sub grow
+{
+	my ($node, $lease, $until) = @_;
+
+	while ($lease->{expires} < $until)
+	{
+		my $now = $lease->{expires} - 1;
+
+		at($now, $node);
+		renew($node, $lease, ttl => ($until - $now) . ' s');
+	}
+	return;
+}
+
+# What somebody else gets who asks for any node, or for this one.
+sub somebody_else
+{
+	my ($node, $node_id) = @_;
+
+	return ask($node, 'BEGIN; ' . lease_sql(8, 'somebody else', node_id => $node_id) . '; ROLLBACK');
+}
+
+# Nobody is granted any node, or this one, before a time; from then on it is granted,
+# and who is granted this one has it.
+sub ok_from
+{
+	my ($node, $seconds, $name, $node_id) = @_;
+
+	at($seconds - 1, $node);
+	like(somebody_else($node, $node_id), qr/ERROR:  55/, "$name: not before $seconds s");
+	at($seconds, $node);
+	like(somebody_else($node, $node_id), $granted, "$name: from $seconds s on");
+	lease($node, "$name, next", node_id => $node_id) if defined $node_id;
+	return;
+}
+
+1;
