@@ -140,6 +140,29 @@ ok_from($standby, $until + 9 + $max_ttl + $slack, 'the lease that was renewed wi
 $standby->stop;
 
 #
+# A promotion that nobody noticed, and a second one that lost nothing
+#
+$realm = start_realm('five');
+$standby = add_realm_standby($realm, 'five_promoted');
+$grown = lease($realm, 'grown', node_id => 50);
+grow($realm, $grown, 60);
+at(0, $realm);
+lease($realm, 'young');
+leave_behind($realm, $standby);
+at(1, $realm);
+is(renew($realm, $grown, ttl => '1 hour'), 1 + $max_ttl, 'a renewal that is lost again');
+$realm->stop('immediate');
+promote(2, $standby);
+$second = add_realm_standby($standby, 'five_promoted_again');
+catch_up($standby, $second);
+$standby->stop;
+promote(20, $second);
+is(ask($second, $taken_back), '', 'nothing_was_lost() is not for two promotions at once');
+ok_from($second, 20 + $first_ttl + $slack, 'after both');
+ok_from($second, 20 + $max_ttl + $slack, 'what was renewed before both', 50);
+$second->stop;
+
+#
 # Clocks: of the host that a realm comes to, and those of before
 #
 $realm = start_realm('four');

@@ -44,7 +44,7 @@ CREATE OR REPLACE FUNCTION check_promise() RETURNS trigger LANGUAGE plpgsql AS $
 BEGIN
 	IF NEW.expires_at < OLD.expires_at
 		OR NEW.occupied_until < OLD.occupied_until AND NEW.released_at IS NULL
-		OR NEW.occupied_until < scru64_realm.tick_start((NEW.last_id::bigint >> 24) + 1) AND NEW.released_at IS NOT NULL
+		OR scru64_realm.tick(NEW.occupied_until) < NEW.last_id::bigint >> 24 AND NEW.released_at IS NOT NULL
 		OR OLD.released_at IS NOT NULL AND NEW <> OLD
 	THEN
 		RAISE EXCEPTION 'promise: % became %', OLD, NEW USING ERRCODE = 'XX000';

@@ -210,6 +210,18 @@ SELECT scru64_realm.something_was_lost('infinity');
 SELECT scru64_realm.lease(8, 'x');
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT scru64_realm.something_was_lost(now - interval '1 day') - now AS waits FROM test_clock;
+-- between two times that it says so, the realm notices that its home is another
+UPDATE test_clock SET now = now + interval '3 hours';
+SELECT scru64_realm.nothing_was_lost() AS since;
+SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
+UPDATE test_clock SET now = now + interval '10 minutes';
+SELECT setval('scru64_realm.home', 5);
+SELECT count(*) FROM scru64_realm.lease(8, 'x');
+UPDATE test_clock SET now = now + interval '10 minutes';
+SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
+SELECT scru64_realm.nothing_was_lost() AS since;
+SELECT (scru64_realm.marks()).granting_from - now AS waits_still FROM test_clock;
+SELECT scru64_realm.nothing_was_lost() AS since;
 
 RESET SESSION AUTHORIZATION;
 \c :original
