@@ -16,7 +16,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
-#include "storage/proc.h"
 #include "utils/timeout.h"
 
 #include "clock.h"
