@@ -16,21 +16,29 @@ SELECT tag, id, port, at FROM received UNION SELECT tag, id, port, at FROM kept;
 CREATE TEMP TABLE twice AS
 SELECT id FROM known GROUP BY id HAVING count(*) > 1;
 
+UPDATE promotion AS p SET at = p.at - c.off * interval '1 s'
+FROM clock AS c
+WHERE p.port = c.port AND p.at - c.off * interval '1 s' BETWEEN c.since AND c.until;
+
 CREATE TEMP TABLE first_id AS
 SELECT p.at, p.port, extract(epoch FROM min(r.at) - p.at)::numeric(8,2) AS seconds
 FROM promotion AS p LEFT JOIN LATERAL (
 	SELECT at FROM received WHERE port = p.port AND at >= p.at ORDER BY at LIMIT 1) AS r ON true
-WHERE p.at > (SELECT min(at) FROM event)
+WHERE p.at > (SELECT min(at) FROM event) AND p.port IN (SELECT port FROM received)
 GROUP BY p.at, p.port;
 
-SELECT n AS event, kind, leader || ' -> ' || next_leader AS leader,
-	   coalesce(string_agg(seconds::text, ', '), '') AS "promotion to first ID, s",
+CREATE TEMP TABLE per_event AS
+SELECT n, kind, leader, next_leader,
+	   coalesce((SELECT string_agg(p.seconds::text, ', ' ORDER BY p.at) FROM first_id AS p
+				 WHERE p.at BETWEEN e.at AND e.until), '') AS first_ids,
 	   (SELECT max(extract(epoch FROM at - before))::numeric(8,1)
 		FROM (SELECT at, lag(at) OVER (ORDER BY at) AS before FROM received
-			  WHERE at BETWEEN e.at - interval '1 s' AND e.until) AS r) AS "longest time without an ID, s"
-FROM (SELECT *, lead(at, 1, 'infinity') OVER (ORDER BY n) AS until FROM event) AS e
-LEFT JOIN first_id AS p ON p.at BETWEEN e.at AND e.until
-GROUP BY n, kind, leader, next_leader, e.at, e.until
+			  WHERE at BETWEEN e.at - interval '1 s' AND e.until) AS r) AS seconds
+FROM (SELECT *, lead(at, 1, 'infinity') OVER (ORDER BY n) AS until FROM event) AS e;
+
+SELECT n AS event, kind, leader || ' -> ' || next_leader AS leaders,
+	   first_ids AS "promotion to first ID, s", seconds AS "longest time without an ID, s"
+FROM per_event
 ORDER BY n;
 
 SELECT (SELECT count(*) FROM first_id) AS promotions,
@@ -41,6 +49,21 @@ SELECT (SELECT count(*) FROM first_id) AS promotions,
 	   (SELECT count(*) FROM kept) AS rows,
 	   (SELECT count(*) FROM received AS r WHERE is_row AND NOT EXISTS (SELECT FROM kept AS k WHERE k.tag = r.tag)) AS "rows lost",
 	   (SELECT count(*) FROM twice) AS "IDs twice";
+
+-- The parts beside each other: with one node spec for all there is no realm to befall.
+INSERT INTO seconds SELECT :'part', kind, seconds FROM per_event;
+
+\echo 'Longest time without an ID, in seconds, for each kind of event:'
+SELECT kind,
+	   count(*) FILTER (WHERE part = 'lease') AS "lease: events",
+	   (percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE part = 'lease'))::numeric(8,1) AS median,
+	   max(seconds) FILTER (WHERE part = 'lease') AS longest,
+	   count(*) FILTER (WHERE part = 'static') AS "static: events",
+	   (percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE part = 'static'))::numeric(8,1) AS median,
+	   max(seconds) FILTER (WHERE part = 'static') AS longest
+FROM seconds
+GROUP BY kind
+ORDER BY kind;
 
 \pset tuples_only on
 \pset format unaligned
@@ -58,7 +81,7 @@ SELECT pg_temp.is(format('no ID twice among %s that were received or are in rows
 -- The lease of each: in its window, up to the last ID if it was given back, and one server's
 CREATE TEMP TABLE of_lease AS
 SELECT k.id, k.port, l.lease_id
-FROM known AS k LEFT JOIN scru64_realm.ledger AS l
+FROM known AS k LEFT JOIN ledger AS l
 ON scru64_node_ctr(k.id) <@ l.node_ctr_range
    AND k.id::bigint >> 24 > scru64_realm.tick(l.granted_at) AND k.id::bigint >> 24 <= scru64_realm.tick(l.expires_at)
    AND (l.released_at IS NULL OR k.id <= l.last_id);

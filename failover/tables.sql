@@ -1,9 +1,19 @@
 -- tables.sql
 --		What failover/run has collected: IDs that clients have received, rows of the last
---		leader, events, promotions.
+--		leader, events, promotions, members' clocks, leases.
 
 -- One that was inserted is a row; the others were only asked for.
 CREATE TABLE received (tag uuid, id scru64, at timestamptz, port integer, is_row boolean);
 CREATE TABLE kept (LIKE received);
 CREATE TABLE event (n integer, kind text, at timestamptz, leader text, next_leader text);
+
+-- By the member's own clock, and when that was off, how far
 CREATE TABLE promotion (port integer, at timestamptz);
+CREATE TABLE clock (port integer, since timestamptz, until timestamptz, off integer);
+
+-- Of the realm's ledger what the report needs
+CREATE TABLE ledger (lease_id uuid, node_ctr_range int4range, granted_at timestamptz, expires_at timestamptz,
+	released_at timestamptz, last_id scru64);
+
+-- The longest time without an ID of each event, in the parts that have run
+CREATE TABLE seconds (part text, kind text, seconds numeric(8,1));

@@ -222,8 +222,21 @@ sub new_question
 
 	$holders++;
 	$named{request} = sprintf('%08x-0000-4000-8000-%012x', $seed % 2**32, $holders) if chance(0.5);
-	$named{node_id} = ($block << ($size - 8)) + int(rand(1 << ($size - 8))) if chance(0.2);
+	if (@leases && chance(0.4))
+	{
+		# what somebody has or has had
+		my $window = one_of(recent_leases())->{window};
+
+		$size = size_of_window($window);
+		$named{node_id} = $window->{lo} >> (24 - $size);
+		delete $named{within};
+	}
 	return [ $size, "holder $holders", \%named ];
+}
+
+sub recent_leases
+{
+	return @leases[ max(0, @leases - 60) .. $#leases ];
 }
 
 # An ID of a lease, that its holder may tell as its last one: of what it was told.
@@ -321,7 +334,7 @@ sub holders_act
 
 	for my $n (1 .. $calls)
 	{
-		my $lease = @leases ? one_of(@leases[ max(0, @leases - 60) .. $#leases ]) : undef;
+		my $lease = @leases ? one_of(recent_leases()) : undef;
 		my $what = rand();
 
 		move_on(rand($step)) if chance(0.5);
@@ -380,13 +393,19 @@ sub max_ttl_s
 # hosts' clocks would differ by more than they may.
 sub leap
 {
-	$leap = chance(0.2) ? (chance(0.5) ? 1 : -1) * (86400 + rand(2 * 86400)) : random_clock();
+	leap_by(chance(0.2) ? (chance(0.5) ? 1 : -1) * (86400 + rand(2 * 86400)) : random_clock());
+	catch_up($primary, $standby);
+	return;
+}
+
+sub leap_by
+{
+	$leap = $_[0];
 	count('clock ' . ($leap < 0 ? 'back' : 'ahead'), '');
 	set_clocks();
 	holders_act(1 + int(rand(10)), one_of(1, 30));
 	$leap = 0;
 	set_clocks();
-	catch_up($primary, $standby) if defined $standby;
 	return;
 }
 
@@ -412,6 +431,11 @@ sub promote
 	# noticed while its clock is right
 	move_on(rand(3)) if chance(0.5);
 	lease_some();
+	# nothing can be lost, so it may be wrong
+	if (chance(0.3))
+	{
+		leap_by(-rand(one_of(300, 4000)));
+	}
 	return;
 }
 
@@ -421,6 +445,7 @@ sub lag
 	my $most = 0.5 * max_ttl_s();
 	my $since = $now;
 
+	renew_some($_) foreach (grep { chance(0.5) } recent_leases());
 	while ($now - $since < $most && chance(0.8))
 	{
 		holders_act(1 + int(rand(8)), min($most / 16, one_of(1, 1, 20, 100)));
@@ -573,7 +598,10 @@ while (time() < $end)
 	add_standby_of_primary() if !defined $standby;
 	# those that were left running
 	retire(shift(@retired)) while (@retired > 1);
-	holders_act(1 + int(rand(100)), one_of(1, 10, 10, 60, 200));
+	if (chance(0.7))
+	{
+		holders_act(1 + int(rand(100)), one_of(1, 10, 10, 60, 200));
+	}
 	move_on(one_of(1, 10, 100, 1000, 5000)) if chance(0.5);
 	one_of(@wheel)->();
 	# up to when it grants leases again, about
