@@ -1179,7 +1179,7 @@ BEGIN
 				DETAIL = format('No node_id of %s bits is free%s.', asked.node_id_size, ' within ' || asked.within),
 				HINT = 'Ask for a greater node_id_size, or have leases released. See the view scru64_realm.capacity.';
 	END IF;
-	RAISE EXCEPTION 'could not grant a lease within 10 seconds'
+	RAISE EXCEPTION 'could not grant a lease in time'
 		USING ERRCODE = 'lock_not_available',
 			DETAIL = 'Transactions that have changed leases of the nodes that looked free were still open.',
 			HINT = 'Try again. Whoever leases, renews, releases or splits should commit at once.';
@@ -1215,6 +1215,7 @@ DECLARE
 	attempts CONSTANT integer := CASE WHEN node_id IS NULL THEN 40 ELSE 4 END;
 	patience CONSTANT text := CASE WHEN node_id IS NULL THEN '200ms' ELSE '2s' END;
 	asked scru64_realm.ledger;
+	whole int4multirange;
 	place int4multirange;
 	has_turn boolean;
 	draft scru64_realm.ledger;
@@ -1224,7 +1225,8 @@ BEGIN
 	PERFORM scru64_realm.check_texts(holder, within);
 	PERFORM scru64_realm.check_node_id_size(node_id_size, 'Few bits leave many for the counter; 8 are a good start.');
 	PERFORM scru64_realm.check_ttl(ttl);
-	place := int4multirange(scru64_realm.place(node_id_size, node_id, within));
+	whole := int4multirange(scru64_realm.place(node_id_size, node_id, within));
+	place := whole;
 	asked.lease_id := request;
 	asked.node_id := node_id;
 	asked.node_id_size := node_id_size;
@@ -1240,9 +1242,13 @@ BEGIN
 		granted := scru64_realm.repeated(asked, realm_clock);
 		EXIT WHEN granted.lease_id IS NOT NULL;
 		draft := scru64_realm.draft(asked, place, realm_clock, NOT has_turn OR attempt > 1);
-		-- not if only others who have not committed are in the way
-		is_full := draft.node_id IS NULL AND attempt = 1;
-		EXIT WHEN draft.node_id IS NULL;
+		is_full := draft.node_id IS NULL AND place = whole;
+		EXIT WHEN is_full;
+		IF draft.node_id IS NULL THEN
+			-- others had all that looked free; by now they may have ended
+			place := whole;
+			CONTINUE;
+		END IF;
 		granted := scru64_realm.enter_lease(draft);
 		EXIT WHEN granted.lease_id IS NOT NULL;
 		IF node_id IS NULL THEN
