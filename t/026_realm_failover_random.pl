@@ -234,9 +234,10 @@ sub new_question
 	return [ $size, "holder $holders", \%named ];
 }
 
+# Few, so that each is renewed often enough to grow old.
 sub recent_leases
 {
-	return @leases[ max(0, @leases - 60) .. $#leases ];
+	return @leases[ max(0, @leases - 15) .. $#leases ];
 }
 
 # An ID of a lease, that its holder may tell as its last one: of what it was told.
@@ -264,7 +265,7 @@ sub renew_some
 	if ($err ne '')
 	{
 		# asked again sometimes, when clocks are another
-		@leases = grep { $_ != $lease } @leases if chance(0.4);
+		@leases = grep { $_ != $lease } @leases if chance(0.6);
 		return;
 	}
 	if (chance(0.15))
@@ -338,8 +339,8 @@ sub holders_act
 		my $what = rand();
 
 		move_on(rand($step)) if chance(0.5);
-		if (!defined $lease || $what < 0.25) { lease_some() }
-		elsif ($what < 0.8) { renew_some($lease) }
+		if (!defined $lease || $what < 0.2) { lease_some() }
+		elsif ($what < 0.85) { renew_some($lease) }
 		elsif ($what < 0.95) { release_some($lease) }
 		else { split_some($lease) }
 	}
