@@ -188,6 +188,14 @@ sub count
 sub lease_some
 {
 	my $asks = @unheard && chance(0.5) ? splice(@unheard, rand(@unheard), 1) : new_question();
+
+	ask_for_lease($asks);
+	return;
+}
+
+sub ask_for_lease
+{
+	my ($asks) = @_;
 	my ($size, $holder, $named) = @{$asks};
 	my ($out, $err) = call(lease_sql($size, $holder, %{$named}));
 	my ($id, $lo, $hi, $start, $limit) = split(/\|/, $out);
@@ -222,15 +230,18 @@ sub new_question
 
 	$holders++;
 	$named{request} = sprintf('%08x-0000-4000-8000-%012x', $seed % 2**32, $holders) if chance(0.5);
-	if (@leases && chance(0.4))
-	{
-		# what somebody has or has had
-		my $window = one_of(recent_leases())->{window};
+	return question_for(one_of(recent_leases()), %named) if @leases && chance(0.4);
+	return [ $size, "holder $holders", \%named ];
+}
 
-		$size = size_of_window($window);
-		$named{node_id} = $window->{lo} >> (24 - $size);
-		delete $named{within};
-	}
+# What somebody has, or has had, another one asks for.
+sub question_for
+{
+	my ($lease, %named) = @_;
+	my $size = size_of_window($lease->{window});
+
+	$named{node_id} = $lease->{window}{lo} >> (24 - $size);
+	delete $named{within};
 	return [ $size, "holder $holders", \%named ];
 }
 
@@ -440,6 +451,16 @@ sub promote
 	return;
 }
 
+# Up to when it grants leases again, about.
+sub move_on_to_grants
+{
+	my ($factor) = @_;
+	my $waits_for = must("SELECT extract(epoch FROM (scru64_realm.marks()).granting_from - scru64_realm.clock())");
+
+	move_on($waits_for * $factor) if $waits_for > 0;
+	return;
+}
+
 # Something is done that will be lost: for less than max_ttl, as long as it may be.
 sub lag
 {
@@ -461,6 +482,11 @@ sub asynchronous_failover
 	lag();
 	$primary->stop('immediate') if chance(0.7);
 	promote();
+	move_on_to_grants(1 + rand(0.5)) if chance(0.5);
+	if (chance(0.5))
+	{
+		ask_for_lease(question_for($_)) foreach (recent_leases());
+	}
 	count('asynchronous failover', '');
 	return;
 }
@@ -605,9 +631,7 @@ while (time() < $end)
 	}
 	move_on(one_of(1, 10, 100, 1000, 5000)) if chance(0.5);
 	one_of(@wheel)->();
-	# up to when it grants leases again, about
-	my $waits_for = must("SELECT extract(epoch FROM (scru64_realm.marks()).granting_from - scru64_realm.clock())");
-	move_on($waits_for * (0.5 + rand(0.6))) if $waits_for > 0 && chance(0.7);
+	move_on_to_grants(0.5 + rand(0.6)) if chance(0.7);
 }
 eval { $session->quit };
 retire($_) foreach (@retired, grep { defined } $primary, $standby);
