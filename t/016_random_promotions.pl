@@ -378,6 +378,8 @@ sub run_promotions
 			}
 			sleep(0.01);
 		}
+		# however slow the machine is
+		$standby->poll_query_until('postgres', "SELECT count(*) > $rows FROM ids") if !$has_faults;
 		sleep(rand(0.15));
 		set_clock($primary, random_clock()) if rand() < 0.5;
 		sleep(rand(0.15));

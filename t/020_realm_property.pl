@@ -535,7 +535,7 @@ foreach my $line (@log)
 is(scalar(@log), $requests, 'there is an answer to each request');
 is(join("\n", @wrong), '', 'each is what it has to be');
 note join(', ', map { "$_: $answers{$_}" } sort keys %answers);
-cmp_ok($answers{$_} || 0, '>', 20, "there are some of: $_")
+cmp_ok($answers{$_} || 0, '>', $_ eq 'endless' ? 2 : 20, "there are some of: $_")
   foreach ('lease ok', 'lease 22023', 'lease 53400', 'lease 55000', 'lease 55006', 'lease before another',
 	'endless', 'renew ok', 'renew 22023', 'renew 55000', 'renew for less', 'renew old', 'release ok', 'release 22023', 'release 55000',
 	'release ahead', 'request repeated', 'split ok', 'split 22023', 'split 55000', 'prune ok', 'revoke ok');
