@@ -47,10 +47,17 @@ make_network()
 
 start_etcd()
 {
+	local end=$((SECONDS + 60))
+
 	exec_as_server etcd --name etcd --data-dir "$work/etcd" \
 		--listen-client-urls "http://0.0.0.0:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
 		--listen-peer-urls "http://127.0.0.1:$((etcd_port + 1))" >>"$work/log/etcd" 2>&1 </dev/null &
 	etcd=$!
+	# Patroni 3.0 ends if it finds one that has not elected itself yet
+	until as_server etcdctl --endpoints "127.0.0.1:$etcd_port" endpoint health >>"$work/log/etcdctl" 2>&1; do
+		((SECONDS < end)) || die "etcd does not start"
+		sleep 0.2
+	done
 	printf '%s\n' 'etcd3:' "  host: 127.0.0.1:$etcd_port" >"$work/patronictl.yml"
 }
 

@@ -27,13 +27,16 @@ FROM promotion AS p LEFT JOIN LATERAL (
 WHERE p.at > (SELECT min(at) FROM event) AND p.port IN (SELECT port FROM received)
 GROUP BY p.at, p.port;
 
+-- What began in an event and lasted into the next one counts for the first.
+CREATE TEMP TABLE gap AS
+SELECT before AS since, extract(epoch FROM at - before)::numeric(8,1) AS seconds
+FROM (SELECT at, lag(at) OVER (ORDER BY at) AS before FROM received) AS r;
+
 CREATE TEMP TABLE per_event AS
 SELECT n, kind, leader, next_leader,
 	   coalesce((SELECT string_agg(p.seconds::text, ', ' ORDER BY p.at) FROM first_id AS p
 				 WHERE p.at BETWEEN e.at AND e.until), '') AS first_ids,
-	   (SELECT max(extract(epoch FROM at - before))::numeric(8,1)
-		FROM (SELECT at, lag(at) OVER (ORDER BY at) AS before FROM received
-			  WHERE at BETWEEN e.at - interval '1 s' AND e.until) AS r) AS seconds
+	   (SELECT max(g.seconds) FROM gap AS g WHERE g.since >= e.at - interval '1 s' AND g.since < e.until - interval '1 s') AS seconds
 FROM (SELECT *, lead(at, 1, 'infinity') OVER (ORDER BY n) AS until FROM event) AS e;
 
 SELECT n AS event, kind, leader || ' -> ' || next_leader AS leaders,
