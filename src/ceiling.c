@@ -50,6 +50,7 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/transam.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
@@ -199,6 +200,8 @@ ceiling_load(uint64 now, uint64 allowance)
 							   "scru64.rollback_allowance"),
 					 errhint("They are above those of before if the clock was right then, and is now.")));
 		}
+		pg_atomic_write_u64(&node_slots->watermark.unknown_before,
+							U64FromFullTransactionId(ReadNextFullTransactionId()));
 		start_above(ceiling);
 	}
 	ceiling_page_unlock();
@@ -238,6 +241,7 @@ publish(Reservation *reservation, uint64 ceiling, XLogRecPtr written_at)
 /*
  * Has a node got to where a state was, and beyond?  If not, it was started anew since,
  * and what that state asked for was decided by a clock or a ceiling that was corrected.
+ * A start of watermark.c is none.
  */
 static bool
 has_reached(NodeSlot *slot, NodeKey key, uint64 state)
@@ -246,7 +250,8 @@ has_reached(NodeSlot *slot, NodeKey key, uint64 state)
 
 	return node_slot_read(slot, key, &current) &&
 		(current == state ||
-		 (node_state_is_id(current) && node_state_tick(current) >= node_state_tick(state)));
+		 ((node_state_is_id(current) || current == pg_atomic_read_u64(&slot->settled)) &&
+		  node_state_tick(current) >= node_state_tick(state)));
 }
 
 /*

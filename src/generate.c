@@ -36,6 +36,7 @@
 #include "lease.h"
 #include "look_ahead.h"
 #include "settings.h"
+#include "writers.h"
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
@@ -62,12 +63,17 @@ takes_blocks(void)
  * it.  False if another session was faster.
  */
 static inline bool
-take(uint64 *state, uint64 next)
+take(uint64 *state, uint64 last, uint64 next)
 {
 	uint64		end = next;
 
 	if (takes_blocks())
+	{
 		end = generator_block_end(&session_node.generator, next, (uint32) scru64_cache);
+		if (end != next)
+			node_slot_count_block(session_node.slot);
+	}
+	writes_after(last);
 	if (!node_slot_advance(session_node.slot, state, end))
 		return false;
 	if (unlikely(end != next))
@@ -88,12 +94,15 @@ next_of_block(uint64 now, uint64 *next)
 {
 	if (session_node.block_last < session_node.block_end &&
 		tick_is_open(scru64_get_timestamp(session_node.block_last)) &&
-		node_slot_life(session_node.slot) == session_node.life &&
 		generator_increment(&session_node.generator, session_node.block_last, now,
 							allowance_ticks(), next))
 	{
-		session_node.block_last = *next;
-		return true;
+		writes_after(session_node.block_last);
+		if (node_slot_life(session_node.slot) == session_node.life)
+		{
+			session_node.block_last = *next;
+			return true;
+		}
 	}
 	drop_block();
 	session_node.life = node_slot_life(session_node.slot);
@@ -145,7 +154,7 @@ enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow, C
 	NodeSlot   *slot = session_node.slot;
 
 	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow, &call->paid) ||
-		!take(state, next))
+		!take(state, last, next))
 		return false;
 	if (overflow)
 		node_slot_count(slot, NODE_OVERFLOWS);
@@ -272,7 +281,7 @@ next_at_once(uint64 *next)
 	/* ahead of the clock, by load or because the clock went back */
 	if (scru64_get_timestamp(*next) != now)
 		observe_clock(session_node.slot, now);
-	return take(&state, *next);
+	return take(&state, state, *next);
 }
 
 /* The next ID, whatever it takes. */

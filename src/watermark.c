@@ -1,0 +1,395 @@
+/*-------------------------------------------------------------------------
+ *
+ * watermark.c
+ *		scru64_watermark(): below it, a reader of new rows misses none.
+ *
+ * Every row of this server whose ID was made here, by the transaction that inserted it,
+ * and is below the watermark, and that will ever be visible, is visible to the snapshot
+ * of the statement that asks.  For that it has to be known
+ *
+ *	- below which ID no node gives out anything any more: settle().  Nodes that are not
+ *	  at work are put at the end of the past for that, and sessions that keep a block of
+ *	  IDs lose it.
+ *
+ *	- which IDs before that may be of transactions that are still open: writers.c.
+ *
+ *	- that the statement sees all that is over: a snapshot that is taken last tells.  If
+ *	  the statement's own sees less, the answer is one that was given when it did not.
+ *
+ * What guards what: the lock of slots.c all of Watermark, but unknown_before.
+ *
+ * Invariants:
+ *
+ *	- No node begins at or below the tick settled (new_start(), and what is retired), and
+ *	  every watermark given is at or below the first ID after that tick.
+ *
+ *	- No watermark is above the first ID after the ceiling.  So a server that has crashed
+ *	  gives out nothing below one, whatever its clock says then.
+ *
+ *	- A watermark holds for each snapshot that is taken after it was found.  So the
+ *	  highest holds, and it does not fall before scru64_set_ceiling() has all begin anew.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/transam.h"
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
+
+#include "ceiling.h"
+#include "clock.h"
+#include "writers.h"
+
+PG_FUNCTION_INFO_V1(scru64_watermark);
+PG_FUNCTION_INFO_V1(scru64_transactions);
+
+/*
+ * What this session was told, and for which snapshots.  In one statement the function is
+ * called more than once, for each partition for example, and must not say two things.
+ */
+#define TOLD	32
+
+typedef struct Told
+{
+	uint32		restarts;
+	LocalTransactionId lxid;
+	Answer		answer;
+} Told;
+
+/*
+ * The end of the blocks that sessions may still have of a node, or above all.  Once in a
+ * tick they are taken away: then those that there are were taken after that.
+ *
+ * Ordering: the number and the state are read before the life is raised.  Whoever takes
+ * a block in the new life has read that before the state, and counts it after that.
+ */
+static uint64
+settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 last)
+{
+	uint64		blocks = pg_atomic_read_u64(&slot->blocks);
+
+	if (blocks == slot->cut_blocks)
+		return UINT64_MAX;
+	if (slot->cut_tick != view->tick)
+	{
+		slot->cut_tick = view->tick;
+		slot->cut_blocks = blocks;
+		slot->cut_last = last;
+		pg_memory_barrier();
+		node_slot_end_blocks(slot);
+	}
+	return slot->cut_last;
+}
+
+/* Put a node at the end of the past, if its state is still the same. */
+static bool
+put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
+{
+	uint64		start = start_word(tick);
+
+	if (!node_slot_advance(slot, state, start))
+		return false;
+	slot->unsettled = slot_own_state(slot, *state);
+	pg_atomic_write_u64(&slot->settled, start);
+	node_slot_count_used(slot, last, 0);
+	return true;
+}
+
+/*
+ * The first ID that the sessions of a slot may give out from here on, or above all if it
+ * has no node.
+ */
+static uint64
+settle_slot(NodeSlot *slot, const WatermarkView *view)
+{
+	NodeKey		key = pg_atomic_read_u32(&slot->key);
+	Generator	generator = generator_make(node_of_key(key));
+	uint64		end_of_past = generator_last_of_tick(&generator, view->tick - 1);
+	uint64		state = pg_atomic_read_u64(&slot->state);
+	uint64		last = node_state_last(state, &generator);
+	uint64		cut_last;
+
+	if (key == 0)
+		return UINT64_MAX;
+	cut_last = settle_blocks(slot, view, last);
+	if (watermark_is_held_back(view, last, end_of_past))
+	{
+		if (put_off(slot, &state, last, view->tick - 1))
+			last = end_of_past;
+		else
+			last = node_state_last(state, &generator);
+	}
+	return Min(last, cut_last) + 1;
+}
+
+/* The greatest ID that a node may have given out. */
+static uint64
+greatest_id(void)
+{
+	uint64		top = scru64_compose(node_slots->floor, SCRU64_MAX_NODE_CTR);
+
+	for (int i = 0; i <= NODE_SLOTS; i++)
+	{
+		NodeSlot   *slot = i < NODE_SLOTS ? &node_slots->slots[i] : &node_slots->leased;
+		uint64		state = pg_atomic_read_u64(&slot->state);
+
+		if (node_state_is_id(state))
+			top = Max(top, state);
+	}
+	for (int i = 0; i < RETIRED_NODES; i++)
+	{
+		if (node_slots->retired_keys[i] != 0)
+			top = Max(top, node_slots->retired_ids[i]);
+	}
+	return top;
+}
+
+/*
+ * The ID below which no node gives out anything from here on, but for what sessions have
+ * announced.  Lock held exclusively.
+ *
+ *	now			the clock, in ticks
+ */
+static uint64
+settle(uint64 now)
+{
+	Watermark  *watermark = &node_slots->watermark;
+	WatermarkView view = watermark_view(greatest_id(), now,
+										Max(ceiling_durable(), node_slots->floor));
+	uint64		least = settle_slot(&node_slots->leased, &view);
+	uint64		settled;
+
+	for (int i = 0; i < NODE_SLOTS; i++)
+		least = Min(least, settle_slot(&node_slots->slots[i], &view));
+	settled = watermark_settle(&view, least);
+	watermark->settled = Max(watermark->settled, scru64_get_timestamp(settled - 1));
+	return settled;
+}
+
+/* Where a snapshot stands among all; before all if that cannot be told. */
+static SnapshotPlace
+place_of(Snapshot snapshot)
+{
+	SnapshotPlace place = {0};
+	TransactionId own = GetTopTransactionIdIfAny();
+	TransactionId *xids;
+	uint32		count = snapshot->xcnt;
+
+	if (snapshot->snapshot_type != SNAPSHOT_MVCC || snapshot->takenDuringRecovery)
+		return place;
+	xids = palloc((count + 1) * sizeof(TransactionId));
+	if (count > 0)
+		memcpy(xids, snapshot->xip, count * sizeof(TransactionId));
+	/* sessions leave out their own */
+	if (TransactionIdIsNormal(own) && TransactionIdPrecedes(own, snapshot->xmax))
+		xids[count++] = own;
+	place.xmax = widen_xid(snapshot->xmax,
+						   U64FromFullTransactionId(ReadNextFullTransactionId()));
+	place.running = count_distinct(xids, count);
+	pfree(xids);
+	return place;
+}
+
+/*
+ * Find the watermark, and what it is for a snapshot.  Not to be called before the
+ * ceiling was loaded.
+ *
+ * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
+ * out before is announced by then, or over, and what is over is in the snapshot.
+ */
+static Answer
+find_watermark(SnapshotPlace place, uint32 *restarts)
+{
+	static SnapshotData snapshot = {SNAPSHOT_MVCC};
+	Watermark  *watermark = &node_slots->watermark;
+	Answer		answer = {.place = place};
+	bool		found;
+
+	do
+	{
+		uint64		now = clock_tick();
+		uint64		settled;
+		uint64		highest;
+		SnapshotPlace present;
+
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+		settled = settle(now);
+		highest = watermark->highest;
+		*restarts = watermark->restarts;
+		LWLockRelease(&node_slots->lock);
+
+		pg_memory_barrier();
+		highest = Max(highest, Min(settled, writers_bound()));
+		present = place_of(GetSnapshotData(&snapshot));
+
+		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+		found = *restarts == watermark->restarts;
+		if (found)
+		{
+			watermark->highest = Max(watermark->highest, highest);
+			answers_put(&watermark->answers, present, highest);
+			answer.watermark = answers_best(&watermark->answers, place);
+		}
+		LWLockRelease(&node_slots->lock);
+	} while (!found);
+	return answer;
+}
+
+/*
+ * The watermark for a snapshot of this transaction, the same as before if it was asked
+ * for; never less than what was told for a snapshot that sees less.
+ */
+static uint64
+tell_watermark(SnapshotPlace place)
+{
+	static Told told[TOLD];
+	static int	next_told = 0;
+	LocalTransactionId lxid = compat_lxid(MyProc);
+	Told		new = {.lxid = lxid};
+
+	for (int i = 0; i < TOLD; i++)
+	{
+		if (told[i].lxid == lxid && told[i].answer.place.xmax == place.xmax &&
+			told[i].answer.place.running == place.running)
+			return told[i].answer.watermark;
+	}
+	new.answer = find_watermark(place, &new.restarts);
+	for (int i = 0; i < TOLD; i++)
+	{
+		if (told[i].restarts == new.restarts && snapshot_sees_all_of(place, told[i].answer.place))
+			new.answer.watermark = Max(new.answer.watermark, told[i].answer.watermark);
+	}
+	told[next_told] = new;
+	next_told = (next_told + 1) % TOLD;
+	return new.answer.watermark;
+}
+
+pg_noreturn static void
+no_watermark(const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("there is no watermark"),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+/* Was a transaction prepared that is known here? */
+static bool
+is_known(TransactionId xid)
+{
+	for (int i = 0; i < node_slots->n_prepared; i++)
+	{
+		int			pid;
+		uint64		bound;
+		TransactionId known;
+
+		if (writer_report(node_slots->n_writers + i, &pid, &known, &bound) && known == xid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Nobody knows which IDs a transaction has that was prepared before the server was
+ * started.
+ */
+static void
+check_prepared(void)
+{
+	pg_atomic_uint64 *unknown_before = &node_slots->watermark.unknown_before;
+	uint64		before = pg_atomic_read_u64(unknown_before);
+
+	if (before == 0)
+		return;
+	if (max_prepared_xacts > 0)
+	{
+		SPI_connect();
+		if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xacts", true, 0) != SPI_OK_SELECT)
+			elog(ERROR, "could not read pg_prepared_xacts");
+		for (uint64 i = 0; i < SPI_processed; i++)
+		{
+			HeapTuple	row = SPI_tuptable->vals[i];
+			bool		isnull;
+			TransactionId xid = DatumGetTransactionId(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
+
+			if (TransactionIdPrecedes(xid, (TransactionId) before) && !is_known(xid))
+				no_watermark(psprintf("The transaction \"%s\" was prepared before the server was started, and may have made IDs.",
+									  SPI_getvalue(row, SPI_tuptable->tupdesc, 2)),
+							 "End it: see COMMIT PREPARED and ROLLBACK PREPARED.");
+		}
+		SPI_finish();
+	}
+	pg_atomic_write_u64(unknown_before, 0);
+}
+
+/*
+ * scru64_watermark() -> scru64
+ *
+ * Exclusive: all rows with IDs below it that will ever be there are there.  25006 in
+ * recovery; 55000 if it cannot be told.
+ */
+Datum
+scru64_watermark(PG_FUNCTION_ARGS)
+{
+	uint64		watermark;
+
+	(void) fcinfo;
+	PreventCommandDuringRecovery("scru64_watermark()");
+	ceiling_load(clock_tick(), allowance_ticks());
+	if (node_slots->n_writers == 0)
+		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
+							  MaxBackends),
+					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
+	check_prepared();
+	watermark = tell_watermark(place_of(GetActiveSnapshot()));
+	/* not before: the others may have begun meanwhile */
+	if (slots_are_mixed())
+		no_watermark("Two versions of scru64 have made IDs since the server was started.",
+					 "Restart the server.");
+	PG_RETURN_DATUM(Int64GetDatum((int64) watermark));
+}
+
+/*
+ * scru64_transactions() -> setof record
+ *
+ * The open transactions that have made IDs: the process, or the prepared transaction,
+ * and an ID that all of them are after.
+ */
+Datum
+scru64_transactions(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	ensure_slots();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < node_slots->n_writers + node_slots->n_prepared; i++)
+	{
+		int			pid;
+		TransactionId xid;
+		uint64		bound;
+
+		if (writer_report(i, &pid, &xid, &bound))
+		{
+			Datum		values[] = {Int32GetDatum(pid), TransactionIdGetDatum(xid), Int64GetDatum((int64) bound)};
+			bool		nulls[] = {pid == 0, pid != 0, false};
+
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,118 @@
+/*-------------------------------------------------------------------------
+ *
+ * watermark_rules.h
+ *		What the watermark is, as far as numbers tell.
+ *
+ * Knows nothing of PostgreSQL.  Pure: how far the nodes are goes in, and comes out
+ * which of them have to leave the past, and below which ID none of them gives out
+ * anything.  And: which of two snapshots sees more, and what the watermark was for
+ * those before.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WATERMARK_RULES_H
+#define WATERMARK_RULES_H
+
+#include "scru64.h"
+
+/*
+ * Nodes.  All IDs that matter are below the end of a tick, top, or both:
+ *
+ *	top			the greatest ID that any node may have given out
+ *	tick		the clock, but not past the first tick above the ceiling
+ *	ceiling		the last tick that a restart of the server starts above
+ */
+typedef struct WatermarkView
+{
+	uint64_t	top;
+	uint64_t	tick;
+	uint64_t	ceiling;
+} WatermarkView;
+
+static inline WatermarkView
+watermark_view(uint64_t top, uint64_t now, uint64_t ceiling)
+{
+	uint64_t	tick = now < ceiling + 1 ? now : ceiling + 1;
+	WatermarkView view = {
+		.top = top,
+		.tick = tick > 0 ? tick : 1,
+		.ceiling = ceiling
+	};
+
+	return view;
+}
+
+/*
+ * Does a node hold back the watermark without need?  Its next ID may be after last,
+ * which is before those of other nodes, and of a tick that is over: it is to start
+ * after the tick before view->tick, end_of_past being the last of its IDs up to then.
+ * A node by itself never has to.
+ */
+static inline bool
+watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of_past)
+{
+	return last < view->top && last < end_of_past;
+}
+
+/*
+ * The ID below which no node gives out anything any more, if those that are there are
+ * past least - 1, and others start above its tick.  Never above the first ID that a
+ * restart may give out.
+ */
+extern uint64_t watermark_settle(const WatermarkView *view, uint64_t least);
+
+/*
+ * Snapshots.  A server takes its snapshots in one order: the later one sees all that
+ * the earlier one does.  Later is a greater xmax, or the same and fewer that run.
+ */
+typedef struct SnapshotPlace
+{
+	uint64_t	xmax;			/* first transaction that it knows nothing of; 0: the
+								 * place before all */
+	uint32_t	running;		/* transactions before xmax that it does not see */
+} SnapshotPlace;
+
+static inline bool
+snapshot_sees_all_of(SnapshotPlace snapshot, SnapshotPlace other)
+{
+	return snapshot.xmax > other.xmax ||
+		(snapshot.xmax == other.xmax && snapshot.running <= other.running);
+}
+
+/*
+ * A 32-bit transaction ID as the 64 bits that it is short for; next is one that comes
+ * after it, by less than 2^32.
+ */
+static inline uint64_t
+widen_xid(uint32_t xid, uint64_t next)
+{
+	return next - (uint32_t) ((uint32_t) next - xid);
+}
+
+/*
+ * How many different ones there are.  Sorts them.  A transaction that is just being
+ * prepared is listed twice.
+ */
+extern uint32_t count_distinct(uint32_t *xids, uint32_t count);
+
+/* The watermarks of the last calls, each with a snapshot that it holds for. */
+#define ANSWERS		16
+
+typedef struct Answer
+{
+	SnapshotPlace place;
+	uint64_t	watermark;
+} Answer;
+
+typedef struct AnswerRing
+{
+	Answer		answers[ANSWERS];	/* all 0: none */
+	uint32_t	next;
+} AnswerRing;
+
+extern void answers_put(AnswerRing *ring, SnapshotPlace place, uint64_t watermark);
+
+/* The greatest that holds for a snapshot; 0, below which there is nothing, if none does. */
+extern uint64_t answers_best(const AnswerRing *ring, SnapshotPlace place);
+
+#endif							/* WATERMARK_RULES_H */

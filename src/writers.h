@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * writers.h
+ *		Who has made IDs in a transaction that is still open.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WRITERS_H
+#define WRITERS_H
+
+#include "settings.h"
+#include "slots.h"
+
+extern void watch_transactions(void);
+extern void announce(uint64 last);
+extern uint64 writers_bound(void);
+extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *bound);
+
+/*
+ * To be called before an ID is made that comes after last.  In a transaction the first
+ * one counts, and any that is before it, as of another node.
+ *
+ * Ordering: it is announced before the state of a node is advanced, and before the life
+ * of a block is read.  Whoever finds the ID in a state finds it announced, or its
+ * transaction over.
+ */
+static inline void
+writes_after(uint64 last)
+{
+	if (unlikely(last < session_node.made_after))
+		announce(last);
+}
+
+#endif							/* WRITERS_H */
