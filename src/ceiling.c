@@ -50,7 +50,6 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "access/transam.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
@@ -63,6 +62,7 @@
 #include "node_slots.h"
 #include "settings.h"
 #include "standbys.h"
+#include "writers.h"
 
 /* Milliseconds between looks at what the standbys have: few at first, then more. */
 #define MIN_NAP_MS			1
@@ -200,8 +200,7 @@ ceiling_load(uint64 now, uint64 allowance)
 							   "scru64.rollback_allowance"),
 					 errhint("They are above those of before if the clock was right then, and is now.")));
 		}
-		pg_atomic_write_u64(&node_slots->watermark.unknown_before,
-							U64FromFullTransactionId(ReadNextFullTransactionId()));
+		note_prepared_before();
 		start_above(ceiling);
 	}
 	ceiling_page_unlock();

@@ -163,7 +163,6 @@ init_slots(void *memory)
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
 	init_slot(&slots->leased);
-	pg_atomic_init_u64(&slots->watermark.unknown_before, 0);
 	init_writers(slots);
 }
 

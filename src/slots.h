@@ -65,8 +65,6 @@ typedef struct Watermark
 	uint32		restarts;		/* how often all nodes were started again, */
 	uint64		highest;		/* and the highest watermark given since */
 	AnswerRing	answers;
-	pg_atomic_uint64 unknown_before;	/* the first transaction after the ceiling was
-										 * loaded; 0: none is left from before */
 } Watermark;
 
 /*

@@ -16,7 +16,7 @@
  *	- that the statement sees all that is over: a snapshot that is taken last tells.  If
  *	  the statement's own sees less, the answer is one that was given when it did not.
  *
- * What guards what: the lock of slots.c all of Watermark, but unknown_before.
+ * What guards what: the lock of slots.c all of Watermark.
  *
  * Invariants:
  *
@@ -37,10 +37,8 @@
 #include "pg_compat.h"
 
 #include "access/transam.h"
-#include "access/twophase.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
@@ -288,55 +286,6 @@ no_watermark(const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* Was a transaction prepared that is known here? */
-static bool
-is_known(TransactionId xid)
-{
-	for (int i = 0; i < node_slots->n_prepared; i++)
-	{
-		int			pid;
-		uint64		bound;
-		TransactionId known;
-
-		if (writer_report(node_slots->n_writers + i, &pid, &known, &bound) && known == xid)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Nobody knows which IDs a transaction has that was prepared before the server was
- * started.
- */
-static void
-check_prepared(void)
-{
-	pg_atomic_uint64 *unknown_before = &node_slots->watermark.unknown_before;
-	uint64		before = pg_atomic_read_u64(unknown_before);
-
-	if (before == 0)
-		return;
-	if (max_prepared_xacts > 0)
-	{
-		SPI_connect();
-		if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xacts", true, 0) != SPI_OK_SELECT)
-			elog(ERROR, "could not read pg_prepared_xacts");
-		for (uint64 i = 0; i < SPI_processed; i++)
-		{
-			HeapTuple	row = SPI_tuptable->vals[i];
-			bool		isnull;
-			TransactionId xid = DatumGetTransactionId(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
-
-			if (TransactionIdPrecedes(xid, (TransactionId) before) && !is_known(xid))
-				no_watermark(psprintf("The transaction \"%s\" was prepared before the server was started, and may have made IDs.",
-									  SPI_getvalue(row, SPI_tuptable->tupdesc, 2)),
-							 "End it: see COMMIT PREPARED and ROLLBACK PREPARED.");
-		}
-		SPI_finish();
-	}
-	pg_atomic_write_u64(unknown_before, 0);
-}
-
 /*
  * scru64_watermark() -> scru64
  *
@@ -347,6 +296,7 @@ Datum
 scru64_watermark(PG_FUNCTION_ARGS)
 {
 	uint64		watermark;
+	TransactionId unknown;
 
 	(void) fcinfo;
 	PreventCommandDuringRecovery("scru64_watermark()");
@@ -355,7 +305,10 @@ scru64_watermark(PG_FUNCTION_ARGS)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
 							  MaxBackends),
 					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
-	check_prepared();
+	unknown = unknown_writer();
+	if (TransactionIdIsValid(unknown))
+		no_watermark(psprintf("Transaction %u was prepared before the server was started, and may have made IDs.", unknown),
+					 "End it: the view scru64_transactions has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
 	watermark = tell_watermark(place_of(GetActiveSnapshot()));
 	/* not before: the others may have begun meanwhile */
 	if (slots_are_mixed())

@@ -44,6 +44,9 @@
 /* PreparedWriter.xid of a place that somebody has taken, and not written yet */
 #define BEING_WRITTEN		FrozenTransactionId
 
+/* PreparedWriter.bound where nobody knows it: it is below all IDs that are ever made */
+#define UNKNOWN_BOUND		1
+
 /* Has the leader of this parallel worker loaded the library, as far as is known? */
 static bool leader_watches = true;
 
@@ -185,6 +188,36 @@ note_prepared(TransactionId own_xid, uint64 bound)
 		return;
 	}
 	elog(ERROR, "no place for a prepared transaction that has generated IDs");
+}
+
+/*
+ * To be called once after a start of the server, before an ID is made: which IDs the
+ * transactions have that are prepared by then, nobody knows.
+ */
+void
+note_prepared_before(void)
+{
+	for (int i = 0; i < max_prepared_xacts && node_slots->n_prepared > 0; i++)
+	{
+		TransactionId xid = PreparedXactProcs[i].xid;
+
+		if (TransactionIdIsNormal(xid))
+			note_prepared(xid, UNKNOWN_BOUND);
+	}
+}
+
+/* A transaction that was prepared before then, and is not over. */
+TransactionId
+unknown_writer(void)
+{
+	for (int i = 0; i < node_slots->n_prepared; i++)
+	{
+		TransactionId xid;
+
+		if (bound_of_prepared(i, &xid) == UNKNOWN_BOUND)
+			return xid;
+	}
+	return InvalidTransactionId;
 }
 
 /*
