@@ -167,13 +167,14 @@ static uint64
 settle(uint64 now)
 {
 	Watermark  *watermark = &node_slots->watermark;
+	uint64		durable = ceiling_durable();
 	WatermarkView view = watermark_view(greatest_id(), now,
-										Max(ceiling_durable(), node_slots->floor));
+										Max(durable, node_slots->floor));
 	uint64		least = settle_slot(&node_slots->leased, &view);
 	uint64		settled;
 
 	for (int i = 0; i < NODE_SLOTS; i++)
-		least = Min(least, settle_slot(&node_slots->slots[i], &view));
+		least = least_of(least, settle_slot(&node_slots->slots[i], &view));
 	settled = watermark_settle(&view, least);
 	watermark->settled = Max(watermark->settled, scru64_get_timestamp(settled - 1));
 	return settled;
@@ -233,7 +234,8 @@ find_watermark(SnapshotPlace place, uint32 *restarts)
 		LWLockRelease(&node_slots->lock);
 
 		pg_memory_barrier();
-		highest = Max(highest, Min(settled, writers_bound()));
+		settled = least_of(settled, writers_bound());
+		highest = Max(highest, settled);
 		present = place_of(GetSnapshotData(&snapshot));
 
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);

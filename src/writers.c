@@ -160,10 +160,10 @@ writers_bound(void)
 	TransactionId xid;
 
 	for (int i = 0; i < node_slots->n_writers; i++)
-		least = Min(least, first_after(bound_of_writer(i)));
+		least = least_of(least, first_after(bound_of_writer(i)));
 	pg_memory_barrier();
 	for (int i = 0; i < node_slots->n_prepared; i++)
-		least = Min(least, first_after(bound_of_prepared(i, &xid)));
+		least = least_of(least, first_after(bound_of_prepared(i, &xid)));
 	return least;
 }
 
