@@ -73,7 +73,7 @@ take(uint64 *state, uint64 next)
 		if (end != next)
 			node_slot_count_block(session_node.slot);
 	}
-	writes(next);
+	about_to_make(next);
 	if (!node_slot_advance(session_node.slot, state, end))
 		return false;
 	if (unlikely(end != next))
@@ -97,7 +97,7 @@ next_of_block(uint64 now, uint64 *next)
 		generator_increment(&session_node.generator, session_node.block_last, now,
 							allowance_ticks(), next))
 	{
-		writes(*next);
+		about_to_make(*next);
 		if (node_slot_life(session_node.slot) == session_node.life)
 		{
 			session_node.block_last = *next;

@@ -25,7 +25,7 @@ extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *boun
  * transaction over.
  */
 static inline void
-writes(uint64 next)
+about_to_make(uint64 next)
 {
 	if (unlikely(next <= session_node.made_after))
 		announce(next - 1);
