@@ -196,6 +196,9 @@ before_prepare(void)
 {
 	uint64		bound;
 
+	/* PostgreSQL is about to say so */
+	if (max_prepared_xacts == 0)
+		return;
 	ensure_slots();
 	if (node_slots->n_writers == 0)
 		return;
