@@ -164,6 +164,9 @@ start_above(uint64 ceiling)
 	pg_memory_barrier();
 	node_slots_restart(ceiling);
 	reservation->written = ceiling;
+	if (!pg_atomic_read_u32(&reservation->loaded))
+		pg_atomic_write_u64(&node_slots->watermark.unknown_before,
+							U64FromFullTransactionId(ReadNextFullTransactionId()));
 	pg_write_barrier();
 	pg_atomic_write_u32(&reservation->loaded, 1);
 }
@@ -200,8 +203,6 @@ ceiling_load(uint64 now, uint64 allowance)
 							   "scru64.rollback_allowance"),
 					 errhint("They are above those of before if the clock was right then, and is now.")));
 		}
-		pg_atomic_write_u64(&node_slots->watermark.unknown_before,
-							U64FromFullTransactionId(ReadNextFullTransactionId()));
 		start_above(ceiling);
 	}
 	ceiling_page_unlock();
