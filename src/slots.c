@@ -141,7 +141,7 @@ init_writers(NodeSlots *slots)
 	for (int i = 0; i < slots->n_prepared; i++)
 	{
 		pg_atomic_init_u64(&prepared[i].bound, 0);
-		pg_atomic_init_u32(&prepared[i].xid, 0);
+		pg_atomic_init_u64(&prepared[i].xid, 0);
 	}
 }
 

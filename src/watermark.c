@@ -318,6 +318,7 @@ check_prepared(void)
 {
 	pg_atomic_uint64 *unknown_before = &node_slots->watermark.unknown_before;
 	uint64		before = pg_atomic_read_u64(unknown_before);
+	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
 
 	if (before == 0)
 		return;
@@ -332,7 +333,7 @@ check_prepared(void)
 			bool		isnull;
 			TransactionId xid = DatumGetTransactionId(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
 
-			if (TransactionIdPrecedes(xid, (TransactionId) before) && !is_known(xid))
+			if (widen_xid(xid, next) < before && !is_known(xid))
 				no_watermark(psprintf("The transaction \"%s\" was prepared before the server was started, and may have made IDs.",
 									  SPI_getvalue(row, SPI_tuptable->tupdesc, 2)),
 							 "End it: see COMMIT PREPARED and ROLLBACK PREPARED.");
