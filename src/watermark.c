@@ -356,6 +356,7 @@ scru64_watermark(PG_FUNCTION_ARGS)
 
 	(void) fcinfo;
 	PreventCommandDuringRecovery("scru64_watermark()");
+	check_server_settings();
 	ceiling_load(clock_tick(), allowance_ticks());
 	if (node_slots->n_writers == 0)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
