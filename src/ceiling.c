@@ -164,6 +164,8 @@ start_above(uint64 ceiling)
 	pg_memory_barrier();
 	node_slots_restart(ceiling);
 	reservation->written = ceiling;
+	if (!pg_atomic_read_u32(&reservation->loaded))
+		note_prepared_before();
 	pg_write_barrier();
 	pg_atomic_write_u32(&reservation->loaded, 1);
 }
@@ -200,7 +202,6 @@ ceiling_load(uint64 now, uint64 allowance)
 							   "scru64.rollback_allowance"),
 					 errhint("They are above those of before if the clock was right then, and is now.")));
 		}
-		note_prepared_before();
 		start_above(ceiling);
 	}
 	ceiling_page_unlock();

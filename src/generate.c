@@ -63,7 +63,7 @@ takes_blocks(void)
  * it.  False if another session was faster.
  */
 static inline bool
-take(uint64 *state, uint64 last, uint64 next)
+take(uint64 *state, uint64 next)
 {
 	uint64		end = next;
 
@@ -73,7 +73,7 @@ take(uint64 *state, uint64 last, uint64 next)
 		if (end != next)
 			node_slot_count_block(session_node.slot);
 	}
-	writes_after(last);
+	about_to_make(next);
 	if (!node_slot_advance(session_node.slot, state, end))
 		return false;
 	if (unlikely(end != next))
@@ -97,7 +97,7 @@ next_of_block(uint64 now, uint64 *next)
 		generator_increment(&session_node.generator, session_node.block_last, now,
 							allowance_ticks(), next))
 	{
-		writes_after(session_node.block_last);
+		about_to_make(*next);
 		if (node_slot_life(session_node.slot) == session_node.life)
 		{
 			session_node.block_last = *next;
@@ -154,7 +154,7 @@ enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow, C
 	NodeSlot   *slot = session_node.slot;
 
 	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow, &call->paid) ||
-		!take(state, last, next))
+		!take(state, next))
 		return false;
 	if (overflow)
 		node_slot_count(slot, NODE_OVERFLOWS);
@@ -281,7 +281,7 @@ next_at_once(uint64 *next)
 	/* ahead of the clock, by load or because the clock went back */
 	if (scru64_get_timestamp(*next) != now)
 		observe_clock(session_node.slot, now);
-	return take(&state, state, *next);
+	return take(&state, *next);
 }
 
 /* The next ID, whatever it takes. */

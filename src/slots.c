@@ -32,7 +32,9 @@
  *	- floor is at or above the tick of every ID of every node that has neither a
  *	  slot nor a place among the retired ones, and at or below the ceiling on the
  *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
- *	  whatever the clock does.  Only node_slots_restart() lowers it.
+ *	  whatever the clock does.  Only node_slots_restart() lowers it.  A node that began
+ *	  again above what watermark.c had settled, and has lost its slot before it gave
+ *	  out anything, may have IDs above the floor: all begin above what is settled.
  *
  *	- No two nodes that overlap have a slot or a place among the retired ones.
  *
@@ -141,7 +143,7 @@ init_writers(NodeSlots *slots)
 	for (int i = 0; i < slots->n_prepared; i++)
 	{
 		pg_atomic_init_u64(&prepared[i].bound, 0);
-		pg_atomic_init_u32(&prepared[i].xid, 0);
+		pg_atomic_init_u64(&prepared[i].xid, 0);
 	}
 }
 
@@ -229,7 +231,7 @@ node_log_is_due(NodeKey key, NodeLogKind kind)
  * The state word of a node that starts above a tick.
  *
  * A word could come back after as many starts as there are serial numbers, with
- * the floor where it was.  So it does not stay there.
+ * the floor and what is settled where they were.  So the latter does not stay there.
  */
 uint64
 start_word(uint64 timestamp)
@@ -239,7 +241,8 @@ start_word(uint64 timestamp)
 	if (serial == SCRU64_MAX_NODE_CTR)
 	{
 		node_slots->starts = 0;
-		node_slots->floor = Min(node_slots->floor + 1, SCRU64_LAST_TIMESTAMP);
+		node_slots->watermark.settled =
+			Min(Max(node_slots->floor, node_slots->watermark.settled) + 1, SCRU64_LAST_TIMESTAMP);
 	}
 	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
 }

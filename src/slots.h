@@ -81,7 +81,7 @@ typedef struct Writer
 typedef struct PreparedWriter
 {
 	pg_atomic_uint64 bound;
-	pg_atomic_uint32 xid;		/* 0: free; so it is when the transaction is over */
+	pg_atomic_uint64 xid;		/* in 64 bits; 0: free, as when the transaction is over */
 } PreparedWriter;
 
 typedef struct NodeSlots

@@ -68,42 +68,51 @@ typedef struct Told
 } Told;
 
 /*
- * The end of the blocks that sessions may still have of a node, or above all.  Once in a
- * tick they are taken away: then those that there are were taken after that.
+ * The first ID that sessions may still give out of the blocks that they have taken from
+ * a node, or above all.  Once in a tick all blocks are ended; those that there are then
+ * were taken after that, and begin at first or above.
  *
- * Ordering: the number and the state are read before the life is raised.  Whoever takes
- * a block in the new life has read that before the state, and counts it after that.
+ *	first		the first ID that the node may give out, by its state
+ *
+ * Ordering: whoever takes a block reads the life, and then the state, counts the block,
+ * and then advances the state.  Here all is looked at the other way round.  So a block
+ * is in the state that first is of, and in the number, or begins at first or above; and
+ * so does a block of the life that begins here.
  */
 static uint64
-settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 last)
+settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 first)
 {
-	uint64		blocks = pg_atomic_read_u64(&slot->blocks);
+	uint64		blocks;
 
+	pg_read_barrier();
+	blocks = pg_atomic_read_u64(&slot->blocks);
 	if (blocks == slot->cut_blocks)
 		return UINT64_MAX;
 	if (slot->cut_tick != view->tick)
 	{
 		slot->cut_tick = view->tick;
 		slot->cut_blocks = blocks;
-		slot->cut_last = last;
-		pg_memory_barrier();
+		slot->cut_first = first;
 		node_slot_end_blocks(slot);
 	}
-	return slot->cut_last;
+	return slot->cut_first;
 }
 
-/* Put a node at the end of the past, if its state is still the same. */
-static bool
+/*
+ * Put a node at the end of the past, if its state is still the same.  Else *state is
+ * what it is now.
+ */
+static void
 put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
 {
 	uint64		start = start_word(tick);
 
 	if (!node_slot_advance(slot, state, start))
-		return false;
+		return;
 	slot->unsettled = slot_own_state(slot, *state);
 	pg_atomic_write_u64(&slot->settled, start);
 	node_slot_count_used(slot, last, 0);
-	return true;
+	*state = start;
 }
 
 /*
@@ -114,23 +123,17 @@ static uint64
 settle_slot(NodeSlot *slot, const WatermarkView *view)
 {
 	NodeKey		key = pg_atomic_read_u32(&slot->key);
-	Generator	generator = generator_make(node_of_key(key));
-	uint64		end_of_past = generator_last_of_tick(&generator, view->tick - 1);
 	uint64		state = pg_atomic_read_u64(&slot->state);
+	Generator	generator = generator_make(node_of_key(key));
 	uint64		last = node_state_last(state, &generator);
-	uint64		cut_last;
+	uint64		first;
 
 	if (key == 0)
 		return UINT64_MAX;
-	cut_last = settle_blocks(slot, view, last);
-	if (watermark_is_held_back(view, last, end_of_past))
-	{
-		if (put_off(slot, &state, last, view->tick - 1))
-			last = end_of_past;
-		else
-			last = node_state_last(state, &generator);
-	}
-	return Min(last, cut_last) + 1;
+	if (watermark_is_held_back(view, last, generator_last_of_tick(&generator, view->tick - 1)))
+		put_off(slot, &state, last, view->tick - 1);
+	first = generator_first_after(&generator, node_state_last(state, &generator));
+	return least_of(first, settle_blocks(slot, view, first));
 }
 
 /* The greatest ID that a node may have given out. */
@@ -165,13 +168,14 @@ static uint64
 settle(uint64 now)
 {
 	Watermark  *watermark = &node_slots->watermark;
+	uint64		durable = ceiling_durable();
 	WatermarkView view = watermark_view(greatest_id(), now,
-										Max(ceiling_durable(), node_slots->floor));
+										Max(durable, node_slots->floor));
 	uint64		least = settle_slot(&node_slots->leased, &view);
 	uint64		settled;
 
 	for (int i = 0; i < NODE_SLOTS; i++)
-		least = Min(least, settle_slot(&node_slots->slots[i], &view));
+		least = least_of(least, settle_slot(&node_slots->slots[i], &view));
 	settled = watermark_settle(&view, least);
 	watermark->settled = Max(watermark->settled, scru64_get_timestamp(settled - 1));
 	return settled;
@@ -231,7 +235,8 @@ find_watermark(SnapshotPlace place, uint32 *restarts)
 		LWLockRelease(&node_slots->lock);
 
 		pg_memory_barrier();
-		highest = Max(highest, Min(settled, writers_bound()));
+		settled = least_of(settled, writers_bound());
+		highest = Max(highest, settled);
 		present = place_of(GetSnapshotData(&snapshot));
 
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
@@ -300,6 +305,7 @@ scru64_watermark(PG_FUNCTION_ARGS)
 
 	(void) fcinfo;
 	PreventCommandDuringRecovery("scru64_watermark()");
+	check_server_settings();
 	ceiling_load(clock_tick(), allowance_ticks());
 	if (node_slots->n_writers == 0)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",

@@ -12,12 +12,6 @@
 #include "watermark_rules.h"
 
 static uint64_t
-least_of(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t
 first_of_tick(uint64_t tick)
 {
 	return scru64_compose(tick, 0);

@@ -15,6 +15,13 @@
 
 #include "scru64.h"
 
+/* Unlike Min(), which looks twice at what others change. */
+static inline uint64_t
+least_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /*
  * Nodes.  All IDs that matter are below the end of a tick, top, or both:
  *

@@ -119,17 +119,30 @@ first_after(uint64 bound)
 	return bound != 0 ? bound + 1 : UINT64_MAX;
 }
 
+/*
+ * Is a transaction in progress, and a normal one?  In 32 bits, one that was over for long
+ * would be one that is yet to come, and those are in progress for PostgreSQL.
+ */
+static bool
+is_in_progress(uint64 xid)
+{
+	return xid >= FirstNormalTransactionId &&
+		U64FromFullTransactionId(ReadNextFullTransactionId()) - xid <= MaxTransactionId / 2 &&
+		TransactionIdIsInProgress((TransactionId) xid);
+}
+
 /* The bound of a prepared transaction, and the transaction; 0 if there is none here. */
 static uint64
 bound_of_prepared(int place, TransactionId *xid)
 {
 	PreparedWriter *prepared = &prepared_writers(node_slots)[place];
+	uint64		full_xid = pg_atomic_read_u64(&prepared->xid);
 	uint64		bound;
 
-	*xid = pg_atomic_read_u32(&prepared->xid);
+	*xid = (TransactionId) full_xid;
 	pg_read_barrier();
 	bound = pg_atomic_read_u64(&prepared->bound);
-	return TransactionIdIsNormal(*xid) && TransactionIdIsInProgress(*xid) ? bound : 0;
+	return is_in_progress(full_xid) ? bound : 0;
 }
 
 /*
@@ -163,28 +176,28 @@ writers_bound(void)
 	TransactionId xid;
 
 	for (int i = 0; i < node_slots->n_writers; i++)
-		least = Min(least, first_after(bound_of_writer(i)));
+		least = least_of(least, first_after(bound_of_writer(i)));
 	pg_memory_barrier();
 	for (int i = 0; i < node_slots->n_prepared; i++)
-		least = Min(least, first_after(bound_of_prepared(i, &xid)));
+		least = least_of(least, first_after(bound_of_prepared(i, &xid)));
 	return least;
 }
 
 /* Keep a bound for a transaction that is being prepared. */
 static void
-note_prepared(TransactionId own_xid, uint64 bound)
+note_prepared(uint64 own_xid, uint64 bound)
 {
 	for (int i = 0; i < node_slots->n_prepared; i++)
 	{
 		PreparedWriter *prepared = &prepared_writers(node_slots)[i];
-		TransactionId xid = pg_atomic_read_u32(&prepared->xid);
+		uint64		xid = pg_atomic_read_u64(&prepared->xid);
 
-		if (xid == BEING_WRITTEN || (TransactionIdIsNormal(xid) && TransactionIdIsInProgress(xid)) ||
-			!pg_atomic_compare_exchange_u32(&prepared->xid, &xid, BEING_WRITTEN))
+		if (xid == BEING_WRITTEN || is_in_progress(xid) ||
+			!pg_atomic_compare_exchange_u64(&prepared->xid, &xid, BEING_WRITTEN))
 			continue;
 		pg_atomic_write_u64(&prepared->bound, bound);
 		pg_write_barrier();
-		pg_atomic_write_u32(&prepared->xid, own_xid);
+		pg_atomic_write_u64(&prepared->xid, own_xid);
 		return;
 	}
 	elog(ERROR, "no place for a prepared transaction that has generated IDs");
@@ -202,7 +215,8 @@ note_prepared_before(void)
 		TransactionId xid = PreparedXactProcs[i].xid;
 
 		if (TransactionIdIsNormal(xid))
-			note_prepared(xid, UNKNOWN_BOUND);
+			note_prepared(widen_xid(xid, U64FromFullTransactionId(ReadNextFullTransactionId())),
+						  UNKNOWN_BOUND);
 	}
 }
 
@@ -229,12 +243,15 @@ before_prepare(void)
 {
 	uint64		bound;
 
+	/* PostgreSQL is about to say so */
+	if (max_prepared_xacts == 0)
+		return;
 	ensure_slots();
 	if (node_slots->n_writers == 0)
 		return;
 	bound = bound_of_writer(compat_proc_number(MyProc));
 	if (bound != 0)
-		note_prepared(GetTopTransactionId(), bound);
+		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), bound);
 }
 
 /*

@@ -19,18 +19,18 @@ extern void note_prepared_before(void);
 extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *bound);
 
 /*
- * To be called before an ID is made that comes after last.  In a transaction the first
- * one counts, and any that is before it, as of another node.
+ * To be called with the ID that is about to be made.  In a transaction the first one
+ * counts, and any that is before it, as of another node.
  *
  * Ordering: it is announced before the state of a node is advanced, and before the life
  * of a block is read.  Whoever finds the ID in a state finds it announced, or its
  * transaction over.
  */
 static inline void
-writes_after(uint64 last)
+about_to_make(uint64 next)
 {
-	if (unlikely(last < session_node.made_after))
-		announce(last);
+	if (unlikely(next <= session_node.made_after))
+		announce(next - 1);
 }
 
 #endif							/* WRITERS_H */
