@@ -70,7 +70,7 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	/* What watermark.c keeps, under the lock but for settled */
 	pg_atomic_uint64 settled;	/* the start that it has put in place of a state, */
 	uint64		unsettled;		/* and that state */
-	uint64		cut_last;		/* blocks have IDs after this one, */
+	uint64		cut_first;		/* blocks have IDs from this one on, */
 	uint64		cut_tick;		/* as was seen to in this tick */
 } NodeSlot;
 

@@ -70,14 +70,15 @@ typedef struct Told
 } Told;
 
 /*
- * The end of the blocks that sessions may still have of a node, or above all.  Once in a
- * tick they are taken away: then those that there are were taken after that.
+ * The first ID that sessions may still give out of the blocks that they have of a node,
+ * or above all.  Once in a tick the blocks are taken away: then those that there are
+ * were taken after that, and begin at first or above.
  *
  * Ordering: the number and the state are read before the life is raised.  Whoever takes
  * a block in the new life has read that before the state, and counts it after that.
  */
 static uint64
-settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 last)
+settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 first)
 {
 	uint64		blocks = pg_atomic_read_u64(&slot->blocks);
 
@@ -87,11 +88,11 @@ settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 last)
 	{
 		slot->cut_tick = view->tick;
 		slot->cut_blocks = blocks;
-		slot->cut_last = last;
+		slot->cut_first = first;
 		pg_memory_barrier();
 		node_slot_end_blocks(slot);
 	}
-	return slot->cut_last;
+	return slot->cut_first;
 }
 
 /* Put a node at the end of the past, if its state is still the same. */
@@ -120,11 +121,11 @@ settle_slot(NodeSlot *slot, const WatermarkView *view)
 	uint64		end_of_past = generator_last_of_tick(&generator, view->tick - 1);
 	uint64		state = pg_atomic_read_u64(&slot->state);
 	uint64		last = node_state_last(state, &generator);
-	uint64		cut_last;
+	uint64		cut_first;
 
 	if (key == 0)
 		return UINT64_MAX;
-	cut_last = settle_blocks(slot, view, last);
+	cut_first = settle_blocks(slot, view, generator_first_after(&generator, last));
 	if (watermark_is_held_back(view, last, end_of_past))
 	{
 		if (put_off(slot, &state, last, view->tick - 1))
@@ -132,7 +133,7 @@ settle_slot(NodeSlot *slot, const WatermarkView *view)
 		else
 			last = node_state_last(state, &generator);
 	}
-	return Min(last, cut_last) + 1;
+	return Min(generator_first_after(&generator, last), cut_first);
 }
 
 /* The greatest ID that a node may have given out. */
