@@ -74,13 +74,16 @@ typedef struct Told
  * tick they are taken away: then those that there are were taken after that.
  *
  * Ordering: the number and the state are read before the life is raised.  Whoever takes
- * a block in the new life has read that before the state, and counts it after that.
+ * a block in the new life has read that before the state, and counts it after that.  The
+ * number is read after the state: a block that is in the state is in the number, too.
  */
 static uint64
 settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 last)
 {
-	uint64		blocks = pg_atomic_read_u64(&slot->blocks);
+	uint64		blocks;
 
+	pg_read_barrier();
+	blocks = pg_atomic_read_u64(&slot->blocks);
 	if (blocks == slot->cut_blocks)
 		return UINT64_MAX;
 	if (slot->cut_tick != view->tick)
