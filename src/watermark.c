@@ -295,53 +295,44 @@ no_watermark(const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* Was a transaction prepared that is known here? */
-static bool
-is_known(TransactionId xid)
-{
-	for (int i = 0; i < node_slots->n_prepared; i++)
-	{
-		int			pid;
-		uint64		bound;
-		TransactionId known;
-
-		if (writer_report(node_slots->n_writers + i, &pid, &known, &bound) && known == xid)
-			return true;
-	}
-	return false;
-}
-
 /*
  * Nobody knows which IDs a transaction has that was prepared before the server was
- * started.
+ * started.  55000 as long as there is one.
  */
+static void
+check_prepared_before(uint64 start)
+{
+	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+
+	SPI_connect();
+	if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xacts", true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read pg_prepared_xacts");
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		bool		isnull;
+		TransactionId xid = DatumGetTransactionId(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
+
+		/* last, whether it has ended meanwhile */
+		if (widen_xid(xid, next) < start && !prepared_is_known(xid) && TransactionIdIsInProgress(xid))
+			no_watermark(psprintf("The transaction \"%s\" was prepared before the server was started, and may have made IDs.",
+								  SPI_getvalue(row, SPI_tuptable->tupdesc, 2)),
+						 "End it: see COMMIT PREPARED and ROLLBACK PREPARED.");
+	}
+	SPI_finish();
+}
+
+/* Likewise, until there was none. */
 static void
 check_prepared(void)
 {
 	pg_atomic_uint64 *unknown_before = &node_slots->watermark.unknown_before;
-	uint64		before = pg_atomic_read_u64(unknown_before);
-	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	uint64		start = pg_atomic_read_u64(unknown_before);
 
-	if (before == 0)
+	if (start == 0)
 		return;
 	if (max_prepared_xacts > 0)
-	{
-		SPI_connect();
-		if (SPI_execute("SELECT transaction, gid FROM pg_catalog.pg_prepared_xacts", true, 0) != SPI_OK_SELECT)
-			elog(ERROR, "could not read pg_prepared_xacts");
-		for (uint64 i = 0; i < SPI_processed; i++)
-		{
-			HeapTuple	row = SPI_tuptable->vals[i];
-			bool		isnull;
-			TransactionId xid = DatumGetTransactionId(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &isnull));
-
-			if (widen_xid(xid, next) < before && !is_known(xid))
-				no_watermark(psprintf("The transaction \"%s\" was prepared before the server was started, and may have made IDs.",
-									  SPI_getvalue(row, SPI_tuptable->tupdesc, 2)),
-							 "End it: see COMMIT PREPARED and ROLLBACK PREPARED.");
-		}
-		SPI_finish();
-	}
+		check_prepared_before(start);
 	pg_atomic_write_u64(unknown_before, 0);
 }
 

@@ -161,6 +161,20 @@ writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 	return *bound != 0 && *pid != 0;
 }
 
+/* Has a transaction noted its bound before it was prepared? */
+bool
+prepared_is_known(TransactionId xid)
+{
+	TransactionId known;
+
+	for (int i = 0; i < node_slots->n_prepared; i++)
+	{
+		if (bound_of_prepared(i, &known) != 0 && known == xid)
+			return true;
+	}
+	return false;
+}
+
 /*
  * The least ID that an open transaction may have made, or above all if there is none.
  *

@@ -14,6 +14,7 @@
 extern void watch_transactions(void);
 extern void announce(uint64 last);
 extern uint64 writers_bound(void);
+extern bool prepared_is_known(TransactionId xid);
 extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *bound);
 
 /*
