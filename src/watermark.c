@@ -55,15 +55,15 @@ PG_FUNCTION_INFO_V1(scru64_watermark);
 PG_FUNCTION_INFO_V1(scru64_transactions);
 
 /*
- * What this session was told, and for which snapshots.  In one statement the function is
- * called more than once, for each partition for example, and must not say two things.
+ * What this session has found and was told last.  In one statement the function is called
+ * more than once, for each partition for example, and must not say two things.
  */
-#define TOLD	32
+#define REMEMBERED	64
 
 typedef struct Told
 {
 	uint32		restarts;
-	LocalTransactionId lxid;
+	LocalTransactionId lxid;	/* where it was told, if it was */
 	Answer		answer;
 } Told;
 
@@ -206,18 +206,18 @@ place_of(Snapshot snapshot)
 }
 
 /*
- * Find the watermark, and what it is for a snapshot.  Not to be called before the
- * ceiling was loaded.
+ * Find the watermark, which holds for the snapshots from now on, *present, and return
+ * what it is for one that may be older.  Not to be called before the ceiling was loaded.
  *
  * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
  * out before is announced by then, or over, and what is over is in the snapshot.
  */
-static Answer
-find_watermark(SnapshotPlace place, uint32 *restarts)
+static uint64
+find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
 {
 	static SnapshotData snapshot = {SNAPSHOT_MVCC};
 	Watermark  *watermark = &node_slots->watermark;
-	Answer		answer = {.place = place};
+	uint64		best = 0;
 	bool		found;
 
 	do
@@ -225,7 +225,6 @@ find_watermark(SnapshotPlace place, uint32 *restarts)
 		uint64		now = clock_tick();
 		uint64		settled;
 		uint64		highest;
-		SnapshotPlace present;
 
 		CHECK_FOR_INTERRUPTS();
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
@@ -236,48 +235,51 @@ find_watermark(SnapshotPlace place, uint32 *restarts)
 
 		pg_memory_barrier();
 		settled = least_of(settled, writers_bound());
-		highest = Max(highest, settled);
-		present = place_of(GetSnapshotData(&snapshot));
+		present->watermark = Max(highest, settled);
+		present->place = place_of(GetSnapshotData(&snapshot));
 
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 		found = *restarts == watermark->restarts;
 		if (found)
 		{
-			watermark->highest = Max(watermark->highest, highest);
-			answers_put(&watermark->answers, present, highest);
-			answer.watermark = answers_best(&watermark->answers, place);
+			watermark->highest = Max(watermark->highest, present->watermark);
+			answers_put(&watermark->answers, present->place, present->watermark);
+			best = answers_best(&watermark->answers, place);
 		}
 		LWLockRelease(&node_slots->lock);
 	} while (!found);
-	return answer;
+	return best;
 }
 
 /*
- * The watermark for a snapshot of this transaction, the same as before if it was asked
- * for; never less than what was told for a snapshot that sees less.
+ * The watermark for a snapshot of this transaction: the same as before, if it was asked
+ * for.
+ *
+ * Never less than what this session knows for a snapshot that sees less.  So it gets on
+ * with each call, also where others call so often that no answer of before is left.
  */
 static uint64
 tell_watermark(SnapshotPlace place)
 {
-	static Told told[TOLD];
-	static int	next_told = 0;
-	LocalTransactionId lxid = compat_lxid(MyProc);
-	Told		new = {.lxid = lxid};
+	static Told told[REMEMBERED];
+	static uint32 next = 0;
+	Told		present = {.lxid = InvalidLocalTransactionId};
+	Told		new = {.lxid = compat_lxid(MyProc), .answer.place = place};
 
-	for (int i = 0; i < TOLD; i++)
+	for (int i = 0; i < REMEMBERED; i++)
 	{
-		if (told[i].lxid == lxid && told[i].answer.place.xmax == place.xmax &&
-			told[i].answer.place.running == place.running)
+		if (told[i].lxid == new.lxid && snapshots_are_same(told[i].answer.place, place))
 			return told[i].answer.watermark;
 	}
-	new.answer = find_watermark(place, &new.restarts);
-	for (int i = 0; i < TOLD; i++)
+	new.answer.watermark = find_watermark(place, &present.answer, &present.restarts);
+	new.restarts = present.restarts;
+	for (int i = 0; i < REMEMBERED; i++)
 	{
 		if (told[i].restarts == new.restarts && snapshot_sees_all_of(place, told[i].answer.place))
 			new.answer.watermark = Max(new.answer.watermark, told[i].answer.watermark);
 	}
-	told[next_told] = new;
-	next_told = (next_told + 1) % TOLD;
+	told[next++ % REMEMBERED] = present;
+	told[next++ % REMEMBERED] = new;
 	return new.answer.watermark;
 }
 

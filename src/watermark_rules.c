@@ -54,10 +54,16 @@ count_distinct(uint32_t *xids, uint32_t count)
 void
 answers_put(AnswerRing *ring, SnapshotPlace place, uint64_t watermark)
 {
-	Answer		answer = {.place = place, .watermark = watermark};
+	Answer	   *newest = &ring->answers[ring->newest];
 
-	ring->answers[ring->next] = answer;
-	ring->next = (ring->next + 1) % ANSWERS;
+	if (!snapshots_are_same(newest->place, place))
+	{
+		ring->newest = (ring->newest + 1) % ANSWERS;
+		newest = &ring->answers[ring->newest];
+		*newest = (Answer) {.place = place};
+	}
+	if (watermark > newest->watermark)
+		newest->watermark = watermark;
 }
 
 uint64_t

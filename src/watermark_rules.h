@@ -86,6 +86,12 @@ snapshot_sees_all_of(SnapshotPlace snapshot, SnapshotPlace other)
 		(snapshot.xmax == other.xmax && snapshot.running <= other.running);
 }
 
+static inline bool
+snapshots_are_same(SnapshotPlace a, SnapshotPlace b)
+{
+	return a.xmax == b.xmax && a.running == b.running;
+}
+
 /*
  * A 32-bit transaction ID as the 64 bits that it is short for; next is one that comes
  * after it, by less than 2^32.
@@ -102,7 +108,10 @@ widen_xid(uint32_t xid, uint64_t next)
  */
 extern uint32_t count_distinct(uint32_t *xids, uint32_t count);
 
-/* The watermarks of the last calls, each with a snapshot that it holds for. */
+/*
+ * The watermarks that were found last, each with a snapshot that it holds for: one for
+ * each snapshot, so that calls alone do not push out those before.
+ */
 #define ANSWERS		16
 
 typedef struct Answer
@@ -114,7 +123,7 @@ typedef struct Answer
 typedef struct AnswerRing
 {
 	Answer		answers[ANSWERS];	/* all 0: none */
-	uint32_t	next;
+	uint32_t	newest;
 } AnswerRing;
 
 extern void answers_put(AnswerRing *ring, SnapshotPlace place, uint64_t watermark);
