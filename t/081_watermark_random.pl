@@ -76,8 +76,8 @@ sub begin_client
 }
 
 mkdir($dir) or die "$dir: $!";
-# how many nodes there are, and how many writers; more nodes than slots, too
-my @weather = map { [ one_of(1, 3, 40, 40, 300), one_of(2, $writers, $writers) ] } (1 .. 1000);
+# how many nodes there are, and how many writers
+my @weather = map { [ pick('nodes') =~ /(\d+)/, one_of(2, $writers, $writers) ] } (1 .. 1000);
 my $began = now();
 my %of_all = (weather => \@weather, began => $began);
 

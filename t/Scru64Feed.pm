@@ -33,13 +33,16 @@ our @EXPORT = qw(
 # Chance
 #
 
-# How often what happens: of actions of a writer, steps of a transaction, its ends, and
-# faults.  SCRU64_WATERMARK_WEIGHTS changes some of them, "prepare=20 crash=0" for example.
+# How often what happens: of actions of a writer, steps of a transaction, its ends, faults,
+# and numbers of nodes.  SCRU64_WATERMARK_WEIGHTS changes some of them, "prepare=20 crash=0"
+# for example.
 my %weights = (
 	action => { single => 25, transaction => 40, procedure => 8, finish => 16, settings => 8, idle => 4 },
 	step => { row => 20, rows => 10, savepoint => 6, rollback_to => 4, release => 3, blocks => 5, node => 6, pause => 6, parallel => 2, id => 2 },
 	end => { commit => 70, rollback => 15, prepare => 15 },
-	fault => { terminate => 30, cancel => 40, crash => 6, kill => 4, restart => 4, clock => 40, clock_right => 20 });
+	fault => { terminate => 30, cancel => 40, crash => 6, kill => 4, restart => 4, clock => 40, clock_right => 20 },
+	# more than there are slots for, too
+	nodes => { nodes1 => 20, nodes3 => 20, nodes40 => 40, nodes300 => 20 });
 
 sub set_weights
 {
