@@ -42,6 +42,7 @@ $server->append_conf(
 max_connections = 60
 max_prepared_transactions = 20
 max_worker_processes = 16
+wal_writer_delay = 10s
 restart_after_crash = on
 scru64.node_spec = '7/12'
 parallel_setup_cost = 0
@@ -76,8 +77,8 @@ sub begin_client
 }
 
 mkdir($dir) or die "$dir: $!";
-# how many nodes there are, and how many writers; more nodes than slots, too
-my @weather = map { [ one_of(1, 3, 40, 40, 300), one_of(2, $writers, $writers) ] } (1 .. 1000);
+# how many nodes there are, how many writers, and how they commit
+my @weather = map { [ pick('nodes') =~ /(\d+)/, one_of(2, $writers, $writers), one_of('on', 'mixed', 'off') ] } (1 .. 1000);
 my $began = now();
 my %of_all = (weather => \@weather, began => $began);
 
@@ -170,7 +171,7 @@ wait_for_clients(qr/./);
 #
 # What was wrong, and what was done
 #
-my %counts;
+my %counts = (IDs => 0, prepared => 0, calls => 0, 'rows read' => 0);
 my $wrong = '';
 foreach my $client (@clients)
 {
@@ -207,7 +208,7 @@ is(join("\n", logged($server, qr/PANIC:|TRAP:/)), '', 'no PANIC, no assertion');
 
 note("SCRU64_SEED=$seed, $seconds s, " . ($preloads ? '' : 'not ') . 'preloaded');
 note(sum(values %rows) . " rows ($counts{IDs} IDs seen, $counts{prepared} transactions prepared), "
-	  . @readers . " readers, $counts{calls} calls, " . sum(values %faults) . ' faults ('
+	  . @readers . " readers, $counts{calls} calls, " . sum(0, values %faults) . ' faults ('
 	  . join(', ', map { "$_ $faults{$_}" } sort keys %faults)
 	  . "), $missed missed, $early early IDs, $counts{'rows read'} rows read, $undone of them undone by crashes, $watermarks watermarks compared");
 note(join(', ', map { "$_: $counts{$_}" } sort grep { /error|connections/ } keys %counts));

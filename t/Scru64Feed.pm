@@ -33,13 +33,16 @@ our @EXPORT = qw(
 # Chance
 #
 
-# How often what happens: of actions of a writer, steps of a transaction, its ends, and
-# faults.  SCRU64_WATERMARK_WEIGHTS changes some of them, "prepare=20 crash=0" for example.
+# How often what happens: of actions of a writer, steps of a transaction, its ends, faults,
+# and numbers of nodes.  SCRU64_WATERMARK_WEIGHTS changes some of them, "prepare=20 crash=0"
+# for example.
 my %weights = (
 	action => { single => 25, transaction => 40, procedure => 8, finish => 16, settings => 8, idle => 4 },
 	step => { row => 20, rows => 10, savepoint => 6, rollback_to => 4, release => 3, blocks => 5, node => 6, pause => 6, parallel => 2, id => 2 },
 	end => { commit => 70, rollback => 15, prepare => 15 },
-	fault => { terminate => 30, cancel => 40, crash => 6, kill => 4, restart => 4, clock => 40, clock_right => 20 });
+	fault => { terminate => 30, cancel => 40, crash => 6, kill => 4, restart => 4, clock => 40, clock_right => 20 },
+	# more than there are slots for, too
+	nodes => { nodes1 => 20, nodes3 => 20, nodes40 => 40, nodes300 => 20 });
 
 sub set_weights
 {
@@ -140,6 +143,9 @@ my $expected_of_watermark = qr/^55000.*prepared before the server was started/;
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
 
+# Has the test ended without a word?
+sub is_orphan { return getppid() != $_[0]->{parent} }
+
 sub connect_client
 {
 	my ($me) = @_;
@@ -229,7 +235,8 @@ sub insert_sql
 	return 'INSERT INTO ' . one_of('event', 'event', 'parted') . " SELECT FROM generate_series(1, $count) RETURNING id";
 }
 
-# How many nodes are in use, and how many writers write, changes all the time.
+# How many nodes are in use, how many writers write, and whether they all leave it to the
+# server when it flushes, changes all the time.
 sub weather
 {
 	my ($me) = @_;
@@ -289,8 +296,17 @@ my %actions = (
 	transaction => \&run_transaction,
 	procedure => sub { ask($_[0], "CALL go_through('" . steps('eepkuccr', 10) . "c')") },
 	finish => \&finish_prepared,
-	settings => sub { ask($_[0], join('; ', node_sql($_[0]), 'SET scru64.cache = ' . one_of(1, 100), 'SET synchronous_commit = ' . one_of('on', 'on', 'off'))) },
+	settings => \&change_settings,
 	idle => sub { sleep(rand(0.3)) });
+
+sub change_settings
+{
+	my ($me) = @_;
+	my (undef, undef, $commits) = weather($me);
+
+	$commits = one_of('on', 'off') if $commits eq 'mixed';
+	return ask($me, join('; ', node_sql($me), 'SET scru64.cache = ' . one_of(1, 100), "SET synchronous_commit = $commits"));
+}
 
 sub run_transaction
 {
@@ -330,9 +346,11 @@ sub write_rows
 {
 	my ($me) = @_;
 
-	until (-e "$me->{dir}/stop" || getppid() == 1)
+	my $commits = '';
+
+	until (-e "$me->{dir}/stop" || is_orphan($me))
 	{
-		my (undef, $writers) = weather($me);
+		my (undef, $writers, $now) = weather($me);
 
 		if ($me->{number} >= $writers)
 		{
@@ -340,7 +358,8 @@ sub write_rows
 			next;
 		}
 		# another session's settings are gone
-		$actions{settings}->($me) if !defined $me->{psql};
+		change_settings($me) if !defined $me->{psql} || $commits ne $now;
+		$commits = $now;
 		$actions{ pick('action') }->($me);
 	}
 	return;
@@ -473,6 +492,8 @@ sub read_and_keep
 	my $position = $me->{position};
 	my ($kept, $ok, @rows);
 
+	# a commit that is flushed would flush all that is lax
+	return if (weather($me))[2] eq 'off' && !-e "$me->{dir}/last";
 	($ok, @rows) = ask($me, 'BEGIN; ' . poll_sql($me), $expected_of_watermark);
 	if (!$ok || !@rows)
 	{
@@ -484,7 +505,7 @@ sub read_and_keep
 	while (!$ok)
 	{
 		($ok, $kept) = ask($me, 'ROLLBACK; SELECT position FROM consumer');
-		return if getppid() == 1;
+		return if is_orphan($me);
 	}
 	wrong($me, "$kept is kept, not $position or $last") if defined $kept && $kept ne $last && $kept ne $position;
 	take_rows($me, @rows) if !defined $kept || $kept eq $last;
@@ -536,7 +557,7 @@ sub read_rows
 	my ($me) = @_;
 	my $is_over = 0;
 
-	until ($is_over || getppid() == 1)
+	until ($is_over || is_orphan($me))
 	{
 		my $is_last = -e "$me->{dir}/last";
 		my $rows = $me->{reads}->($me);
@@ -557,6 +578,8 @@ sub start_client
 {
 	my (%me) = @_;
 	my $files = "$me{dir}/$me{name}";
+
+	$me{parent} = $$;
 	my $pid = fork();
 
 	die "could not fork: $!" if !defined $pid;
