@@ -63,8 +63,9 @@ sub prepared_in
 	my ($block) = grep { $_->{section} eq $section && $_->{mark} eq $mark && $_->{text} =~ /^PREPARE $name /m } @blocks
 	  or die "there is no $name in \"$section\"";
 
+	my ($statement) = $block->{text} =~ /^(PREPARE $name .*?;)/ms;
 	$block->{is_run} = 1;
-	return $block->{text} =~ /^(PREPARE $name .*?;)/ms;
+	return $statement;
 }
 
 # Run SQL as it stands.
@@ -410,7 +411,7 @@ SKIP:
 
 	my $sent = PostgreSQL::Test::Utils::tempdir() . '/sent';
 	my $begin_now = 'SELECT max(id) FROM outbox WHERE id < scru64_watermark()';
-	my @writers = start_writers($server, 4, $write_outbox);
+	my @writers = start_writers($server, 3, $write_outbox);
 	$server->safe_psql('postgres', "UPDATE consumer SET seen = ($begin_now) WHERE name = 'broker'");
 	my $begin = $server->safe_psql('postgres', "SELECT seen FROM consumer WHERE name = 'broker'");
 	my $sender = python_program($server, 'sender', blocks_in('To a broker', language => 'python'), qq(
