@@ -489,11 +489,11 @@ while True:
 		compare("part $i", \@part, $parts[$i]{read});
 	}
 	like(
-		$parts[2]{session}->query_safe("SET enable_seqscan = off; SET enable_bitmapscan = off; ANALYZE outbox; EXPLAIN EXECUTE part_2('$first_place')"),
+		$parts[2]{session}->query_safe("SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN; ALTER TABLE outbox DROP CONSTRAINT outbox_pkey; EXPLAIN EXECUTE part_2('$first_place'); ROLLBACK"),
 		qr/Index (Only )?Scan using outbox_parts .*\n.*Index Cond: .*scru64_hash.*= 2.*id > .*id < scru64_watermark/,
 		'parts: all three conditions are in the index');
 	like(
-		$tasks[2]{session}->query_safe("SET enable_seqscan = off; SET enable_bitmapscan = off; ANALYZE task; EXPLAIN EXECUTE tasks_2('$first_place')"),
+		$tasks[2]{session}->query_safe("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN EXECUTE tasks_2('$first_place')"),
 		qr/Index (Only )?Scan using task_2_pkey .*\n.*Index Cond: .*id > .*id < scru64_watermark/,
 		'partitions: both conditions are in the primary key');
 	$_->{session}->quit foreach (@tasks, @parts);
