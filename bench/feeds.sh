@@ -56,7 +56,7 @@ feed_query()
 	local new="FROM bench.event WHERE id > :last" limit="LIMIT $feed_batch"
 
 	case $1 in
-		watermark) say "SELECT id $new AND id < scru64_watermark() ORDER BY id $limit" ;;
+		watermark*) say "SELECT id $new AND id < scru64_watermark() ORDER BY id $limit" ;;
 		"5 s behind") say "SELECT id $new AND id < now() - interval '5 seconds' ORDER BY id $limit" ;;
 		xid8*) say "SELECT id, tx FROM bench.event WHERE (tx, id) > (:tx, :last)" \
 			"AND tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id $limit" ;;
@@ -132,7 +132,7 @@ keep_feed()
 			SELECT committed - $feed_hold_seconds AS begun, committed AS ended FROM event WHERE payload = 'long'
 		), read AS (
 			SELECT 1000 * (d.at - e.committed) AS latency_ms, d.id IS NULL AS missed,
-				   e.committed BETWEEN l.begun AND l.ended AS held
+				   e.committed >= l.begun AND e.committed < l.ended AS held
 			FROM event AS e
 				CROSS JOIN long AS l
 				LEFT JOIN (SELECT id, min(at) AS at FROM delivered GROUP BY id) AS d USING (id)
@@ -150,30 +150,47 @@ keep_feed()
 		>>"$work/tmp/results"
 }
 
+# Half of the clients. Argument: their settings
+run_writers()
+{
+	as_server env PGOPTIONS="$1" "$bindir/pgbench" -n -h "$work" -U postgres -c $((feed_clients / 2)) -T "$feed_seconds" \
+		-f "$work/tmp/feed-short.sql@85" -f "$work/tmp/feed-slow.sql@10" -f "$work/tmp/feed-rollback.sql@5" scru64 </dev/null
+}
+
+run_long()
+{
+	as_server "$bindir/pgbench" -n -h "$work" -U postgres -t 1 -f "$work/tmp/feed-long.sql" scru64 </dev/null
+}
+
 # Arguments: contender, round
 run_feed()
 {
-	local id="id scru64 DEFAULT scru64_generate() PRIMARY KEY, payload text" tx= reader= long
-	local pgbench=("$bindir/pgbench" -n -h "$work" -U postgres)
+	local id="id scru64 DEFAULT scru64_generate() PRIMARY KEY, payload text" tx= other_node= reader= writer
+	local -a writers
 
+	[[ $1 != *"two nodes" ]] || other_node="-c scru64.node_spec=6/4"
 	[[ $1 != xid8* ]] || tx=", tx xid8 DEFAULT pg_current_xact_id(), UNIQUE (tx, id)"
 	run_quietly feed "${psql[@]}" -v ON_ERROR_STOP=1 -c "SET search_path = bench, public" \
 		-c "DROP TABLE IF EXISTS event, delivered" -c "CREATE TABLE event ($id$tx)" \
 		-c "CREATE UNLOGGED TABLE delivered (id scru64, at double precision)" -c CHECKPOINT
 	write_writers "$1"
 	start_reader "$1"
-	as_server "${pgbench[@]}" -t 1 -f "$work/tmp/feed-long.sql" scru64 >"$work/log/feed-long" 2>&1 </dev/null &
-	long=$!
-	run_quietly feed "${pgbench[@]}" -c "$feed_clients" -j 2 -T "$feed_seconds" -f "$work/tmp/feed-short.sql@85" \
-		-f "$work/tmp/feed-slow.sql@10" -f "$work/tmp/feed-rollback.sql@5" scru64
-	wait "$long" || die "the long transaction failed" "$(cat "$work/log/feed-long")"
+	run_long >"$work/log/feed-long" 2>&1 &
+	writers=($!)
+	run_writers "" >"$work/log/feed-writers" 2>&1 &
+	writers+=($!)
+	run_writers "$other_node" >"$work/log/feed-other-writers" 2>&1 &
+	writers+=($!)
+	for writer in "${writers[@]}"; do
+		wait "$writer" || die "a writer has failed" "$(cat "$work"/log/feed-{long,writers,other-writers})"
+	done
 	end_reader "$1"
 	keep_feed "$1" "$2"
 }
 
 feed_contenders()
 {
-	printf '%s\n' "plain inserts, no reader" "naive polling, id > last" "watermark" "xid8 and pg_snapshot_xmin" "5 s behind" \
+	printf '%s\n' "plain inserts, no reader" "naive polling, id > last" "watermark" "watermark, two nodes" "xid8 and pg_snapshot_xmin" "5 s behind" \
 		"LOCK TABLE" "advisory lock, exclusive" "advisory lock, shared"
 	if [[ -e $("$pg_config" --pkglibdir)/test_decoding.so ]]; then
 		printf '%s\n' "logical decoding, polled" "logical decoding, streamed"

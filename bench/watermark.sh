@@ -74,7 +74,7 @@ measure_ids_against()
 		>"$work/tmp/statement.sql"
 	say "INSERT INTO bench.watermark_row (payload) VALUES (1);" >"$work/tmp/row.sql"
 	for ((round = 0; round <= rounds; round++)); do
-		compare_trees "$rows IDs in one statement" "$round" 1 8 "$work/tmp/statement.sql" -D n="$rows"
+		compare_trees "one big statement" "$round" 1 8 "$work/tmp/statement.sql" -D n="$rows"
 		for sessions in 1 2 16; do
 			compare_trees "single rows, $sessions client$( ((sessions == 1)) || echo s)" "$round" \
 				"$sessions" $((inserts * 8 / sessions)) "$work/tmp/row.sql" -M prepared
