@@ -186,6 +186,8 @@ run_feed()
 	done
 	end_reader "$1"
 	keep_feed "$1" "$2"
+	# a node that nobody uses any more has its place, and the watermark waits for its tick
+	[[ -z $other_node ]] || restart_feeds
 }
 
 feed_contenders()
@@ -197,6 +199,13 @@ feed_contenders()
 	fi
 }
 
+restart_feeds()
+{
+	restart
+	# it starts where it may have got to before, see measure_capacity
+	sleep 10
+}
+
 measure_feeds()
 {
 	local round contender
@@ -204,9 +213,7 @@ measure_feeds()
 
 	say "  feeds"
 	configure -c "ALTER SYSTEM SET wal_level = logical" -c "ALTER SYSTEM SET track_commit_timestamp = on"
-	restart
-	# it starts where it may have got to before, see measure_capacity
-	sleep 10
+	restart_feeds
 	for ((round = 1; round <= rounds; round++)); do
 		mapfile -t contenders < <(feed_contenders | shuf)
 		for contender in "${contenders[@]}"; do
