@@ -13,8 +13,9 @@
  *
  *	- which IDs before that may be of transactions that are still open: writers.c.
  *
- *	- that the statement sees all that is over: a snapshot that is taken last tells.  If
- *	  the statement's own sees less, the answer is one that was given when it did not.
+ *	- that the statement sees all that is over: by a snapshot that is taken last.  If
+ *	  the statement's own sees less than that one, the answer is what was found before
+ *	  it was taken.
  *
  * What guards what: the lock of slots.c all of Watermark, but unknown_before.
  *
@@ -26,8 +27,9 @@
  *	- No watermark is above the first ID after the ceiling.  So a server that has crashed
  *	  gives out nothing below one, whatever its clock says then.
  *
- *	- A watermark holds for each snapshot that is taken after it was found.  So the
- *	  highest holds, and it does not fall before scru64_set_ceiling() has all begin anew.
+ *	- A watermark holds for all snapshots that are taken after it was found.  So the
+ *	  highest one does, and what is told to statements of now never falls, unless
+ *	  scru64_set_ceiling() has all nodes begin anew.
  *
  *-------------------------------------------------------------------------
  */
@@ -183,7 +185,12 @@ settle(uint64 now)
 	return settled;
 }
 
-/* Where a snapshot stands among all; before all if that cannot be told. */
+/*
+ * Where a snapshot stands among all of this server; before all if that cannot be told.
+ *
+ * One that was made by a replication slot goes by the order of the WAL instead, which may
+ * be another one while a commit waits for standbys.  Nothing in it says so.
+ */
 static SnapshotPlace
 place_of(Snapshot snapshot)
 {
@@ -296,8 +303,8 @@ no_watermark(const char *detail, const char *hint)
 }
 
 /*
- * Nobody knows which IDs a transaction has that was prepared before the server was
- * started.  55000 as long as there is one.
+ * 55000 if there is a transaction that was prepared before the server was started, or
+ * before anybody used the library since: nobody knows which IDs it has.
  */
 static void
 check_prepared_before(uint64 start)
@@ -322,7 +329,7 @@ check_prepared_before(uint64 start)
 	SPI_finish();
 }
 
-/* Likewise, until there was none. */
+/* Likewise; once there is none any more, nobody has to look again. */
 static void
 check_prepared(void)
 {
