@@ -41,13 +41,11 @@
 #include "access/transam.h"
 #include "access/twophase.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "executor/spi.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
 #include "tcop/utility.h"
-#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
 

@@ -63,8 +63,8 @@ watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of
 
 /*
  * The ID below which no node gives out anything any more.  That is so if the nodes that
- * are there give out nothing below first, and all others start above the tick before
- * that ID.  Never above the first ID that may be given out after a restart.
+ * are there give out nothing below first, and all others start above the tick of the ID
+ * before it.  Never above the first ID that may be given out after a restart.
  */
 extern uint64_t watermark_settle(const WatermarkView *view, uint64_t first);
 
