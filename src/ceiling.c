@@ -187,7 +187,11 @@ ceiling_load(uint64 now, uint64 allowance)
 	uint64		ceiling;
 
 	if (pg_atomic_read_u32(&reservation->loaded))
+	{
+		/* what start_above() has written before that */
+		pg_read_barrier();
 		return;
+	}
 	(void) ceiling_page_lock(true);
 	if (!pg_atomic_read_u32(&reservation->loaded))
 	{

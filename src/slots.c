@@ -98,7 +98,6 @@ init_slot(NodeSlot *slot)
 		pg_atomic_init_u64(&slot->counts[i], 0);
 }
 
-
 /* Places for prepared transactions: with one for each that is just being prepared. */
 static int
 max_prepared(void)

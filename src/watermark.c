@@ -13,8 +13,9 @@
  *
  *	- which IDs before that may be of transactions that are still open: writers.c.
  *
- *	- that the statement sees all that is over: a snapshot that is taken last tells.  If
- *	  the statement's own sees less, the answer is one that was given when it did not.
+ *	- that the statement sees all that is over: by a snapshot that is taken last.  If
+ *	  the statement's own sees less than that one, the answer is what was found before
+ *	  it was taken.
  *
  * What guards what: the lock of slots.c all of Watermark.
  *
@@ -26,8 +27,9 @@
  *	- No watermark is above the first ID after the ceiling.  So a server that has crashed
  *	  gives out nothing below one, whatever its clock says then.
  *
- *	- A watermark holds for each snapshot that is taken after it was found.  So the
- *	  highest holds, and it does not fall before scru64_set_ceiling() has all begin anew.
+ *	- A watermark holds for all snapshots that are taken after it was found.  So the
+ *	  highest one does, and what is told to statements of now never falls, unless
+ *	  scru64_set_ceiling() has all nodes begin anew.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,12 +40,10 @@
 
 #include "access/transam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
 #include "tcop/utility.h"
-#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
 
@@ -181,7 +181,12 @@ settle(uint64 now)
 	return settled;
 }
 
-/* Where a snapshot stands among all; before all if that cannot be told. */
+/*
+ * Where a snapshot stands among all of this server; before all if that cannot be told.
+ *
+ * One that was made by a replication slot goes by the order of the WAL instead, which may
+ * be another one while a commit waits for standbys.  Nothing in it says so.
+ */
 static SnapshotPlace
 place_of(Snapshot snapshot)
 {

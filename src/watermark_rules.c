@@ -18,13 +18,13 @@ first_of_tick(uint64_t tick)
 }
 
 uint64_t
-watermark_settle(const WatermarkView *view, uint64_t least)
+watermark_settle(const WatermarkView *view, uint64_t first)
 {
 	uint64_t	above_all = view->top + 1;
 
 	if (above_all < first_of_tick(view->tick))
 		above_all = first_of_tick(view->tick);
-	return least_of(least_of(least, above_all), first_of_tick(view->ceiling + 1));
+	return least_of(least_of(first, above_all), first_of_tick(view->ceiling + 1));
 }
 
 static int

@@ -3,10 +3,10 @@
  * watermark_rules.h
  *		What the watermark is, as far as numbers tell.
  *
- * Knows nothing of PostgreSQL.  Pure: how far the nodes are goes in, and comes out
- * which of them have to leave the past, and below which ID none of them gives out
- * anything.  And: which of two snapshots sees more, and what the watermark was for
- * those before.
+ * Knows nothing of PostgreSQL.  Pure: how far the nodes have come goes in; which of them
+ * are to leave the past, and below which ID none of them gives out anything any more,
+ * comes out.  And: which of two snapshots sees more, and what the watermark was for the
+ * snapshots before.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,11 +23,11 @@ least_of(uint64_t a, uint64_t b)
 }
 
 /*
- * Nodes.  All IDs that matter are below the end of a tick, top, or both:
+ * What a server's watermark depends on, besides its nodes:
  *
  *	top			the greatest ID that any node may have given out
- *	tick		the clock, but not past the first tick above the ceiling
- *	ceiling		the last tick that a restart of the server starts above
+ *	tick		the clock, but at most the first tick above the ceiling
+ *	ceiling		nodes start above this tick when the server is restarted
  */
 typedef struct WatermarkView
 {
@@ -50,10 +50,10 @@ watermark_view(uint64_t top, uint64_t now, uint64_t ceiling)
 }
 
 /*
- * Does a node hold back the watermark without need?  Its next ID may be after last,
- * which is before those of other nodes, and of a tick that is over: it is to start
- * after the tick before view->tick, end_of_past being the last of its IDs up to then.
- * A node by itself never has to.
+ * Does a node hold back the watermark without need?  As far as is known, its next ID may
+ * be the one after last: below IDs of other nodes, and of a tick that is over.  Then it is
+ * to start after the past, that is, after the last tick before view->tick, in which its
+ * last ID would be end_of_past.  A server's only node never has to.
  */
 static inline bool
 watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of_past)
@@ -62,11 +62,11 @@ watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of
 }
 
 /*
- * The ID below which no node gives out anything any more, if those that are there are
- * past least - 1, and others start above its tick.  Never above the first ID that a
- * restart may give out.
+ * The ID below which no node gives out anything any more.  That is so if the nodes that
+ * are there give out nothing below first, and all others start above the tick of the ID
+ * before it.  Never above the first ID that may be given out after a restart.
  */
-extern uint64_t watermark_settle(const WatermarkView *view, uint64_t least);
+extern uint64_t watermark_settle(const WatermarkView *view, uint64_t first);
 
 /*
  * Snapshots.  A server takes its snapshots in one order: the later one sees all that

@@ -14,7 +14,7 @@
  *	Writer.lxid			says of which transaction the bound is, and is written before
  *						it.  A process that has not loaded the library clears nothing:
  *						by this its bound ends with its transaction all the same.
- *	PreparedWriter		free while its transaction is not in progress.
+ *	PreparedWriter		free unless its transaction is in progress.
  *
  * Invariants:
  *
@@ -74,7 +74,7 @@ lower_bound(Writer *writer, uint64 last)
  * From here on the IDs that the session's transaction makes are after last, or after
  * what it has announced before.
  *
- * Without a word there is no watermark, see watermark.c.
+ * Where there was no room for words, there is nothing to do: nobody gets a watermark.
  */
 pg_noinline void
 announce(uint64 last)
@@ -120,8 +120,8 @@ first_after(uint64 bound)
 }
 
 /*
- * Is a transaction in progress, and a normal one?  In 32 bits, one that was over for long
- * would be one that is yet to come, and those are in progress for PostgreSQL.
+ * Is a transaction in progress?  PostgreSQL, which knows it by 32 bits, would say so of
+ * one that ended 2^31 transactions ago, too: it takes it for one that is yet to come.
  */
 static bool
 is_in_progress(uint64 xid)
@@ -235,8 +235,8 @@ unknown_writer(void)
 }
 
 /*
- * Before the transaction is prepared, while it has a number: its workers may have made
- * IDs, though the session itself has not.
+ * The transaction is about to be prepared.  Its parallel workers may have made IDs,
+ * though the session itself has not, and has no shared memory yet.
  */
 static void
 before_prepare(void)
@@ -255,8 +255,8 @@ before_prepare(void)
 }
 
 /*
- * No snapshot sees the transaction run any more, or it is prepared.  It was taken out of
- * the array of processes before.
+ * The transaction is over for all snapshots from now on, or it is prepared: PostgreSQL
+ * calls this after it has taken it out of the array of processes.
  */
 static void
 after_transaction(void)
