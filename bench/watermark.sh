@@ -20,7 +20,7 @@ install_against()
 
 	say "Building $against, to compare with."
 	mkdir "$other"
-	git -C "$top" archive "$against" | tar -x -C "$other"
+	git -C "$top" archive "$against" | tar -x -C "$other" || die "git cannot give $against"
 	((EUID != 0)) || chown -R "$(server_owner)" "$other"
 	run_quietly build-against make -C "$other" "${make_args[@]}" "COPT=-ffile-prefix-map=$other=." install "DESTDIR=$root"
 	against_bindir=$root$bindir
