@@ -126,12 +126,14 @@ settle_slot(NodeSlot *slot, const WatermarkView *view)
 	uint64		state = pg_atomic_read_u64(&slot->state);
 	Generator	generator = generator_make(node_of_key(key));
 	uint64		last = node_state_last(state, &generator);
+	uint64		past = watermark_past(view, node_state_tick(slot_own_state(slot, state)),
+									  allowance_ticks());
 	uint64		first;
 
 	if (key == 0)
 		return UINT64_MAX;
-	if (watermark_is_held_back(view, last, generator_last_of_tick(&generator, view->tick - 1)))
-		put_off(slot, &state, last, view->tick - 1);
+	if (watermark_is_held_back(view, last, generator_last_of_tick(&generator, past)))
+		put_off(slot, &state, last, past);
 	first = generator_first_after(&generator, node_state_last(state, &generator));
 	return least_of(first, settle_blocks(slot, view, first));
 }

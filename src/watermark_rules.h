@@ -49,11 +49,31 @@ watermark_view(uint64_t top, uint64_t now, uint64_t ceiling)
 	return view;
 }
 
+/* A node whose last ID is older than this is idle: about a second. */
+#define WATERMARK_IDLE_TICKS	4
+
+/*
+ * The tick after which a node is to start if it holds back the watermark: the last one
+ * that is over.  One that is idle leaves out the current one, too, or else the IDs of it
+ * that others make would not be below the watermark before the tick is over.  If it is
+ * used again, it begins a tick ahead of the clock, if that is within the allowance.
+ *
+ *	used		tick of its last ID
+ *	allowance	how far an ID may be ahead of the clock, in ticks
+ */
+static inline uint64_t
+watermark_past(const WatermarkView *view, uint64_t used, uint64_t allowance)
+{
+	bool		is_idle = used + WATERMARK_IDLE_TICKS < view->tick && allowance > 0;
+
+	return is_idle ? view->tick : view->tick - 1;
+}
+
 /*
  * Does a node hold back the watermark without need?  As far as is known, its next ID may
- * be the one after last: below IDs of other nodes, and of a tick that is over.  Then it is
- * to start after the past, that is, after the last tick before view->tick, in which its
- * last ID would be end_of_past.  A server's only node never has to.
+ * be the one after last: below IDs of other nodes, and of a tick that is past.  Then it
+ * is to start after the past, in which its last ID would be end_of_past.  A server's only
+ * node never has to.
  */
 static inline bool
 watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of_past)

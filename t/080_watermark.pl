@@ -334,6 +334,21 @@ foreach my $how ('TERM', 'KILL')
 }
 
 #
+# A node that is idle holds nothing back, also within a tick.
+#
+set_clock($node, '+0');
+begin_anew();
+put($node, '16/8');
+$node->poll_query_until('postgres', "SELECT clock_timestamp() > scru64_timestamp(max(id)) + interval '2 s' FROM event");
+$out = "";
+foreach (1 .. 20)
+{
+	put($node, '2/8');
+	$out .= $node->safe_psql('postgres', 'SELECT id FROM event WHERE id >= scru64_watermark()');
+}
+is($out, '', 'each row of the other node is below the watermark at once');
+
+#
 # What others know of nodes is not changed by who asks for the watermark.
 #
 set_parameter($node, 'scru64.rollback_allowance', '1s');

@@ -63,6 +63,24 @@ who_holds_it_back(void)
 	CHECK(!watermark_is_held_back(&view, id_of(0, 0), end));
 }
 
+/* Who is at work gives out IDs of the current tick, who is idle begins after it. */
+static void
+the_past(void)
+{
+	WatermarkView view = view_of(id_of(0, 5), 0, 16);
+
+	CHECK_UINT(watermark_past(&view, TODAY, 39), ==, TODAY - 1);
+	CHECK_UINT(watermark_past(&view, TODAY - 4, 39), ==, TODAY - 1);
+	CHECK_UINT(watermark_past(&view, TODAY - 5, 39), ==, TODAY);
+	CHECK_UINT(watermark_past(&view, 0, 1), ==, TODAY);
+	/* not if it would have to wait for the next */
+	CHECK_UINT(watermark_past(&view, 0, 0), ==, TODAY - 1);
+	/* ahead of the clock, which went back */
+	CHECK_UINT(watermark_past(&view, TODAY + 1000, 39), ==, TODAY - 1);
+	view = view_of(0, 1000, 16);
+	CHECK_UINT(watermark_past(&view, TODAY, 39), ==, TODAY + 17);
+}
+
 static void
 what_is_settled(void)
 {
@@ -96,7 +114,8 @@ what_is_settled(void)
 typedef struct Server
 {
 	Generator	generators[NODES];
-	uint64_t	last[NODES];	/* as watermark.c and the node leave it */
+	uint64_t	last[NODES];	/* as watermark.c and the node leave it, */
+	uint64_t	used[NODES];	/* and the tick of its last ID */
 	uint64_t	top;
 	uint64_t	now;
 	uint64_t	ceiling;
@@ -111,7 +130,8 @@ find_watermark(Server *server)
 
 	for (int i = 0; i < NODES; i++)
 	{
-		uint64_t	end = generator_last_of_tick(&server->generators[i], view.tick - 1);
+		uint64_t	past = watermark_past(&view, server->used[i], 39);
+		uint64_t	end = generator_last_of_tick(&server->generators[i], past);
 		uint64_t	first;
 
 		if (watermark_is_held_back(&view, server->last[i], end))
@@ -140,6 +160,7 @@ give_out(Server *server, Random *random)
 	if (scru64_get_timestamp(next) > server->ceiling)
 		server->ceiling = scru64_get_timestamp(next) + random_below(random, 2) * 16;
 	server->last[node] = next;
+	server->used[node] = scru64_get_timestamp(next);
 	if (next > server->top)
 		server->top = next;
 }
@@ -456,6 +477,7 @@ main(void)
 {
 	RUN(the_tick);
 	RUN(who_holds_it_back);
+	RUN(the_past);
 	RUN(what_is_settled);
 	RUN(one_node);
 	RUN(any_server);
