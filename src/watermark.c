@@ -322,7 +322,7 @@ scru64_watermark(PG_FUNCTION_ARGS)
 					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
 	unknown = unknown_writer();
 	if (TransactionIdIsValid(unknown))
-		no_watermark(psprintf("Transaction %u was prepared before the server was started, and may have made IDs.", unknown),
+		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
 					 "End it: the view scru64_transactions has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
 	watermark = tell_watermark(place_of(GetActiveSnapshot()));
 	/* not before: the others may have begun meanwhile */

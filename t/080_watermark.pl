@@ -300,11 +300,16 @@ $id = put($node, '1/8');
 	$session->quit;
 }
 $node->restart;
-no_watermark_ok($node, qr/DETAIL:  The transaction "(three|four)" was prepared before.*\nHINT:  .*COMMIT PREPARED/,
+my %xid = map { split(/\|/) } split(/\n/, $node->safe_psql('postgres', 'SELECT gid, transaction FROM pg_prepared_xacts'));
+# also where the ceiling is set before anybody makes an ID
+$node->safe_psql('postgres', "SELECT scru64_set_ceiling(scru64_timestamp('$id') + interval '1 s')");
+no_watermark_ok($node, qr/DETAIL:  Transaction ($xid{three}|$xid{four}) was prepared before.*\nHINT:  .*scru64_transactions.*COMMIT PREPARED/,
 	'after a restart with prepared transactions');
+is($node->safe_psql('postgres', "SELECT string_agg(gid || ' ' || first_id_after, ' ' ORDER BY gid) FROM scru64_transactions"),
+	'four 000000000001 three 000000000001', 'they are in the view');
 $other = put($node, '1/8');
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'three'");
-no_watermark_ok($node, qr/DETAIL:  The transaction "four"/, 'while there is one of them');
+no_watermark_ok($node, qr/DETAIL:  Transaction $xid{four} /, 'while there is one of them');
 $node->safe_psql('postgres', "SET scru64.node_spec = '1/8'; BEGIN; INSERT INTO event VALUES (scru64_generate(), 5); PREPARE TRANSACTION 'five'");
 $node->safe_psql('postgres', "COMMIT PREPARED 'four'");
 passes_ok($node, $other, 'then there is one again, above the IDs given out meanwhile');
