@@ -141,9 +141,12 @@ SET parallel_leader_participation = off;
 	passes_ok($node, $id, 'there is a standby: it passes');
 
 	# A raise of the ceiling that waits for a standby, while others ask all the time and
-	# another node goes on.
+	# another node goes on.  It waits when what the standby had is used up.
 	$standby->stop('immediate');
-	start_statement($session, "SET scru64.node_spec = '2/8'; SELECT 'ID ' || scru64_generate()");
+	start_statement($session, "SET scru64.node_spec = '2/8'; SELECT 'ID ' || max(id) FROM
+		(SELECT scru64_generate() AS id FROM generate_series(1, 100) AS n, LATERAL (SELECT pg_sleep(0.1 + n * 0)) AS p) AS made");
+	ok($node->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event IN ('Extension', 'Scru64Standby'))),
+		'a session waits for the ceiling of a standby');
 	$poller->query_safe("SET synchronous_commit = local; SET scru64.node_spec = '3/8'");
 	foreach my $look (1 .. 40)
 	{
