@@ -130,7 +130,8 @@ foreach my $spec ('1/8', '2/8', '4/8')
 set_clock($node, '+0');
 
 # An idle server whose clock was ahead, and that crashes
-$node->restart;
+$node->stop;
+start_server($node);
 set_clock($node, '+7200');
 $before = watermark($node);
 kill_server($node);
@@ -299,7 +300,8 @@ $id = put($node, '1/8');
 	}
 	$session->quit;
 }
-$node->restart;
+$node->stop;
+start_server($node);
 my %xid = map { split(/\|/) } split(/\n/, $node->safe_psql('postgres', 'SELECT gid, transaction FROM pg_prepared_xacts'));
 # also where the ceiling is set before anybody makes an ID
 $node->safe_psql('postgres', "SELECT scru64_set_ceiling(scru64_timestamp('$id') + interval '1 s')");
@@ -373,7 +375,7 @@ $before = $node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WH
 			is($node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WHERE node_id = 16 AND node_id_size = 8"),
 				$before, 'the last ID of an idle node');
 		}
-		(undef, undef, $err) = $node->psql('postgres', "SET scru64.node_spec = '256/12'; SELECT scru64_generate(); SET scru64.node_spec = '2/8'; SELECT scru64_watermark()");
+		(undef, undef, $err) = $node->psql('postgres', "SET scru64.node_spec = '2/8'; SELECT scru64_generate(); SELECT scru64_watermark(); SET scru64.node_spec = '256/12'; SELECT scru64_generate()");
 		$accepted = 1 if $err eq '';
 		last if $accepted || $err !~ /overlaps node/;
 	}
