@@ -143,7 +143,19 @@ SET parallel_leader_participation = off;
 	# A raise of the ceiling that waits for a standby, while others ask all the time and
 	# another node goes on.
 	$standby->stop('immediate');
-	start_statement($session, "SET scru64.node_spec = '2/8'; SELECT 'ID ' || scru64_generate()");
+	my $pid = $session->query_safe("SET scru64.node_spec = '2/8'; SELECT pg_backend_pid()");
+	my $wait_event = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? 'Scru64Standby' : 'Extension';
+	my $state = 'idle';
+	while ($state eq 'idle')
+	{
+		# what the standby has got before may still do
+		try_statement($session, 'SELECT');
+		start_statement($session, "SELECT 'ID ' || scru64_generate()");
+		$node->poll_query_until('postgres',
+			"SELECT state = 'active' AND wait_event = '$wait_event' OR state = 'idle' AND query LIKE 'SELECT ''ID%' FROM pg_stat_activity WHERE pid = $pid")
+		  or die 'the session neither waits nor has an ID';
+		$state = $node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid");
+	}
 	$poller->query_safe("SET synchronous_commit = local; SET scru64.node_spec = '3/8'");
 	foreach my $look (1 .. 40)
 	{
