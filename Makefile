@@ -28,7 +28,10 @@ OBJS = \
 	src/short_transaction.o \
 	src/slots.o \
 	src/standbys.o \
-	src/type.o
+	src/type.o \
+	src/watermark.o \
+	src/watermark_rules.o \
+	src/writers.o
 
 
 # The lease worker's library, with libpq, which the other one does without
@@ -76,7 +79,7 @@ src/lease_worker/scru64_lease.so: $(LEASE_OBJS) src/base36.o src/node_spec.o
 # Every module's symbols share one name space in a server.  Before 16 PostgreSQL
 # shows all of them: hide those of the files that have nothing to show.
 $(addprefix src/, attach.o base36.o ceiling_page.o clock.o generate_errors.o generator.o \
-	look_ahead.o node_slots.o node_spec.o slots.o standbys.o): CFLAGS += -fvisibility=hidden
+	look_ahead.o node_slots.o node_spec.o slots.o standbys.o watermark_rules.o writers.o): CFLAGS += -fvisibility=hidden
 
 ifeq ($(if $(NO_TAP_TESTS),$(TAP_TESTS),1),)
 installcheck: no-tap-tests

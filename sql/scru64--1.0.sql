@@ -494,6 +494,44 @@ GRANT SELECT ON scru64_generators TO pg_monitor;
 
 
 -- ---------------------------------------------------------------------------
+-- Watermark
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION scru64_watermark() RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION scru64_watermark()
+	IS 'ID below which this statement sees all rows that will ever be there';
+
+CREATE FUNCTION scru64_transactions(
+	OUT pid integer,
+	OUT transaction xid,
+	OUT first_id_after scru64
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+	ROWS 10;
+
+COMMENT ON FUNCTION scru64_transactions() IS 'open transactions that have generated IDs';
+
+CREATE VIEW scru64_transactions AS
+	SELECT t.pid, p.gid, t.first_id_after, coalesce(a.xact_start, p.prepared) AS since
+	FROM scru64_transactions() t
+		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) t.pid
+		LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) t.transaction;
+
+COMMENT ON VIEW scru64_transactions IS 'open transactions that have generated IDs, which hold back the watermark';
+COMMENT ON COLUMN scru64_transactions.pid IS 'process of the transaction; null for one that is prepared';
+COMMENT ON COLUMN scru64_transactions.gid IS 'name of the prepared transaction';
+COMMENT ON COLUMN scru64_transactions.first_id_after IS 'ID that all of its IDs are after';
+COMMENT ON COLUMN scru64_transactions.since IS 'when it began, or was prepared';
+
+REVOKE ALL ON FUNCTION scru64_transactions() FROM PUBLIC;
+REVOKE ALL ON scru64_transactions FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_transactions() TO pg_monitor;
+GRANT SELECT ON scru64_transactions TO pg_monitor;
+
+
+-- ---------------------------------------------------------------------------
 -- The server's lease
 -- ---------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@
 #include "node_slots.h"
 #include "settings.h"
 #include "standbys.h"
+#include "writers.h"
 
 /* Milliseconds between looks at what the standbys have: few at first, then more. */
 #define MIN_NAP_MS			1
@@ -163,6 +164,8 @@ start_above(uint64 ceiling)
 	pg_memory_barrier();
 	node_slots_restart(ceiling);
 	reservation->written = ceiling;
+	if (!pg_atomic_read_u32(&reservation->loaded))
+		note_prepared_before();
 	pg_write_barrier();
 	pg_atomic_write_u32(&reservation->loaded, 1);
 }
@@ -184,7 +187,11 @@ ceiling_load(uint64 now, uint64 allowance)
 	uint64		ceiling;
 
 	if (pg_atomic_read_u32(&reservation->loaded))
+	{
+		/* what start_above() has written before that */
+		pg_read_barrier();
 		return;
+	}
 	(void) ceiling_page_lock(true);
 	if (!pg_atomic_read_u32(&reservation->loaded))
 	{
@@ -238,6 +245,7 @@ publish(Reservation *reservation, uint64 ceiling, XLogRecPtr written_at)
 /*
  * Has a node got to where a state was, and beyond?  If not, it was started anew since,
  * and what that state asked for was decided by a clock or a ceiling that was corrected.
+ * A start of watermark.c is none.
  */
 static bool
 has_reached(NodeSlot *slot, NodeKey key, uint64 state)
@@ -246,7 +254,8 @@ has_reached(NodeSlot *slot, NodeKey key, uint64 state)
 
 	return node_slot_read(slot, key, &current) &&
 		(current == state ||
-		 (node_state_is_id(current) && node_state_tick(current) >= node_state_tick(state)));
+		 ((node_state_is_id(current) || current == pg_atomic_read_u64(&slot->settled)) &&
+		  node_state_tick(current) >= node_state_tick(state)));
 }
 
 /*

@@ -36,6 +36,7 @@
 #include "lease.h"
 #include "look_ahead.h"
 #include "settings.h"
+#include "writers.h"
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
@@ -67,7 +68,12 @@ take(uint64 *state, uint64 next)
 	uint64		end = next;
 
 	if (takes_blocks())
+	{
 		end = generator_block_end(&session_node.generator, next, (uint32) scru64_cache);
+		if (end != next)
+			node_slot_count_block(session_node.slot);
+	}
+	about_to_make(next);
 	if (!node_slot_advance(session_node.slot, state, end))
 		return false;
 	if (unlikely(end != next))
@@ -88,12 +94,15 @@ next_of_block(uint64 now, uint64 *next)
 {
 	if (session_node.block_last < session_node.block_end &&
 		tick_is_open(scru64_get_timestamp(session_node.block_last)) &&
-		node_slot_life(session_node.slot) == session_node.life &&
 		generator_increment(&session_node.generator, session_node.block_last, now,
 							allowance_ticks(), next))
 	{
-		session_node.block_last = *next;
-		return true;
+		about_to_make(*next);
+		if (node_slot_life(session_node.slot) == session_node.life)
+		{
+			session_node.block_last = *next;
+			return true;
+		}
 	}
 	drop_block();
 	session_node.life = node_slot_life(session_node.slot);

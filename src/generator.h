@@ -76,6 +76,17 @@ generator_last_of_tick(const Generator *generator, uint64_t timestamp)
 }
 
 /*
+ * No ID of this node that comes after last is less than this: after the last one of a
+ * tick there is none in that.
+ */
+static inline uint64_t
+generator_first_after(const Generator *generator, uint64_t last)
+{
+	return (last & generator->max_counter) == generator->max_counter ?
+		scru64_compose(scru64_get_timestamp(last) + 1, 0) : last + 1;
+}
+
+/*
  * Rule 2, the case of nearly every ID under load, by itself so that callers
  * can have it inline and without drawing random bits.  False, with *next
  * untouched, where it does not apply.  Never true for a last of a reserved tick

@@ -53,7 +53,7 @@ leased_slot_take(void)
 	if (key == 0)
 		return;
 	node_slots->ended_key = key;
-	node_slots->ended_state = slot_take(&node_slots->leased);
+	node_slots->ended_state = slot_own_state(&node_slots->leased, slot_take(&node_slots->leased));
 }
 
 /* The slot of the server's lease, or NULL while there is none. */
@@ -99,7 +99,7 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, limit);
 	pg_write_barrier();
-	(void) slot_start(slot, node_key(node), start_word(timestamp), 0);
+	(void) slot_start(slot, node_key(node), new_start(timestamp), 0);
 }
 
 /*
@@ -155,7 +155,7 @@ scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 
 		result = HAND_OVER_AHEAD;
 	else
 	{
-		state = slot_take(slot);
+		state = slot_own_state(slot, slot_take(slot));
 		forget_state(state);
 		*last_id = last_of_state(node_of_key(key), state);
 		give_lease(node, Max(timestamp, node_state_tick(state)), limit);

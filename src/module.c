@@ -19,6 +19,7 @@
 #include "lease.h"
 #include "settings.h"
 #include "slots.h"
+#include "writers.h"
 
 COMPAT_MODULE_MAGIC("scru64", SCRU64_VERSION);
 
@@ -31,7 +32,7 @@ request_shared_memory(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	RequestAddinShmemSpace(sizeof(NodeSlots));
+	slots_request();
 	RequestAddinShmemSpace(lease_size());
 }
 
@@ -39,6 +40,7 @@ void
 _PG_init(void)
 {
 	define_settings();
+	watch_transactions();
 
 	if (!process_shared_preload_libraries_in_progress)
 		return;

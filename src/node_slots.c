@@ -116,14 +116,15 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 	{
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
 		uint64		state = slot_take(slot);
+		uint64		own = slot_own_state(slot, state);
 
-		if (is_in_use(state, now, allowance))
+		if (is_in_use(own, now, allowance))
 		{
 			slot_give(slot, key, state);
 			slot_report(slot, obstacle);
 			return false;
 		}
-		forget_state(state);
+		forget_state(own);
 	}
 	for (int i = 0; i < RETIRED_NODES; i++)
 	{
@@ -146,6 +147,7 @@ free_slot(void)
 {
 	NodeSlot   *least_recent = find_slot(0);
 	NodeKey		key;
+	uint64		state;
 
 	if (least_recent != NULL)
 		return least_recent;
@@ -160,7 +162,8 @@ free_slot(void)
 	}
 	node_slots->hand = (int) (least_recent - node_slots->slots);
 	key = pg_atomic_read_u32(&least_recent->key);
-	retire_state(key, slot_take(least_recent));
+	state = slot_take(least_recent);
+	retire_state(key, slot_own_state(least_recent, state));
 	return least_recent;
 }
 
@@ -177,11 +180,11 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 	if (leased_overlaps(node, obstacle))
 		return NULL;
 	state = recall_state(key);
-	if (state != 0)
+	if (state != 0 && node_state_tick(state) > node_slots->watermark.settled)
 		return slot_start(free_slot(), key, state, now);
-	if (!forget_overlapping(node, now, allowance, obstacle))
+	if (state == 0 && !forget_overlapping(node, now, allowance, obstacle))
 		return NULL;
-	return slot_start(free_slot(), key, start_word(node_slots->floor), now);
+	return slot_start(free_slot(), key, new_start(node_slots->floor), now);
 }
 
 /*
@@ -211,6 +214,18 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 	return slot;
 }
 
+/* What was settled is not, and what was promised is of the IDs of before. */
+static void
+restart_watermark(uint64 floor)
+{
+	Watermark  *watermark = &node_slots->watermark;
+
+	watermark->settled = floor;
+	watermark->restarts++;
+	watermark->highest = Min(watermark->highest, scru64_compose(floor + 1, 0));
+	memset(&watermark->answers, 0, sizeof(AnswerRing));
+}
+
 /* Have every node start again, above this tick and nothing else. */
 void
 node_slots_restart(uint64 floor)
@@ -223,6 +238,7 @@ node_slots_restart(uint64 floor)
 		node_slots->retired_keys[i] = 0;
 	leased_slot_take();
 	node_slots->floor = floor;
+	restart_watermark(floor);
 	LWLockRelease(&node_slots->lock);
 }
 

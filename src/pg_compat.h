@@ -161,6 +161,16 @@ compat_sync_standbys_are_flags(int server_version)
 									server_version >= 160000 ? 9 : 13));
 }
 
+/* Where a process stands among all, and its number of the transaction that it has open */
+#include "storage/proc.h"
+#if PG_VERSION_NUM >= 170000
+#define compat_proc_number(proc) GetNumberFromPGProc(proc)
+#define compat_lxid(proc) ((proc)->vxid.lxid)
+#else
+#define compat_proc_number(proc) ((proc)->pgprocno)
+#define compat_lxid(proc) ((proc)->lxid)
+#endif
+
 /* Functions that do not return: spelled so from 18 on. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn		pg_attribute_noreturn()

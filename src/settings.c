@@ -48,7 +48,7 @@
 
 PG_FUNCTION_INFO_V1(scru64_parse_node_spec);
 
-SessionNode session_node;
+SessionNode session_node = {.made_after = NOTHING_MADE};
 
 /* The settings, as text and number. */
 static char *node_spec = NULL;

@@ -28,9 +28,13 @@ typedef struct SessionNode
 	uint64		block_last;		/* the last ID given of those that it has taken, */
 	uint64		block_end;		/* and the last one that it may give */
 	uint32		life;			/* of the slot when it has taken them */
+	uint64		made_after;		/* what writers.c knows of this transaction */
 } SessionNode;
 
 extern SessionNode session_node;
+
+/* SessionNode.made_after of a transaction without an ID */
+#define NOTHING_MADE	UINT64_MAX
 
 /* What the session has taken and not given is lost. */
 static inline void

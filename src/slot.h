@@ -60,10 +60,18 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	pg_atomic_uint64 state;		/* last ID, or a start; see slots.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
 	pg_atomic_uint32 life;		/* how often blocks taken from it were ended */
+	pg_atomic_uint64 blocks;	/* how often one was taken, or was about to be */
+	uint64		cut_blocks;		/* that number when all were ended last */
 	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
 	pg_atomic_uint64 counts[NODE_COUNTS];
+
+	/* What watermark.c keeps; only settled is read without the lock */
+	pg_atomic_uint64 settled;	/* the start that it has put in place of a state, */
+	uint64		unsettled;		/* and the state that the sessions had left */
+	uint64		cut_first;		/* blocks that are good have no ID below this, */
+	uint64		cut_tick;		/* since all were ended in this tick */
 } NodeSlot;
 
 /*
@@ -166,6 +174,13 @@ node_slot_life(NodeSlot *slot)
 
 	pg_read_barrier();
 	return life;
+}
+
+/* Ordering: it is counted before the state is advanced, and that is a full barrier. */
+static inline void
+node_slot_count_block(NodeSlot *slot)
+{
+	pg_atomic_fetch_add_u64(&slot->blocks, 1);
 }
 
 /* Let no session go on with IDs that it has taken before. */

@@ -32,7 +32,9 @@
  *	- floor is at or above the tick of every ID of every node that has neither a
  *	  slot nor a place among the retired ones, and at or below the ceiling on the
  *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
- *	  whatever the clock does.  Only node_slots_restart() lowers it.
+ *	  whatever the clock does.  Only node_slots_restart() lowers it.  A node that began
+ *	  again above what watermark.c had settled, and has lost its slot before it gave
+ *	  out anything, may have IDs above the floor: all begin above what is settled.
  *
  *	- No two nodes that overlap have a slot or a place among the retired ones.
  *
@@ -51,13 +53,35 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/twophase.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+
 #include "clock.h"
 #include "slots.h"
 
 /* Seconds between two messages of a kind in the log about one node */
 #define LOG_INTERVAL		60
 
+/*
+ * 15 and 16 have 100 kB to spare for what they were not asked for when they started,
+ * and the slots take 40 of them: writers get as much, or nothing.
+ */
+#define SPARE_SIZE			40960
+
+#define LAYOUT_NAME			"scru64 layout"
+
+/* What all versions of the library share: neither its name nor what it has changes. */
+typedef struct Layout
+{
+	char		name[NAMEDATALEN];	/* of the slots of whoever came first */
+	pg_atomic_uint32 is_mixed;	/* has anybody come with others? */
+} Layout;
+
 NodeSlots  *node_slots = NULL;
+
+static Layout *layout_of_server = NULL;
+static bool is_reserved = false;
 
 static void
 init_slot(NodeSlot *slot)
@@ -65,11 +89,61 @@ init_slot(NodeSlot *slot)
 	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
 	pg_atomic_init_u32(&slot->key, 0);
 	pg_atomic_init_u32(&slot->life, 0);
+	pg_atomic_init_u64(&slot->blocks, 0);
 	pg_atomic_init_u64(&slot->limit, SCRU64_LAST_TIMESTAMP);
 	pg_atomic_init_u64(&slot->clock, 0);
 	pg_atomic_init_u64(&slot->entered, 0);
+	pg_atomic_init_u64(&slot->settled, 0);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		pg_atomic_init_u64(&slot->counts[i], 0);
+}
+
+/* Places for prepared transactions: with one for each that is just being prepared. */
+static int
+max_prepared(void)
+{
+	return max_prepared_xacts > 0 ? max_prepared_xacts + MaxBackends : 0;
+}
+
+static Size
+writers_size(void)
+{
+	return (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
+}
+
+/* The answer is the same for all processes of a server. */
+static bool
+has_room_for_writers(void)
+{
+	return !COMPAT_PRELOAD_RESERVES_MEMORY || is_reserved || writers_size() <= SPARE_SIZE;
+}
+
+static Size
+slots_size(void)
+{
+	return offsetof(NodeSlots, writers) + (has_room_for_writers() ? writers_size() : 0);
+}
+
+static void
+init_writers(NodeSlots *slots)
+{
+	PreparedWriter *prepared;
+
+	if (!has_room_for_writers())
+		return;
+	slots->n_writers = MaxBackends;
+	slots->n_prepared = max_prepared();
+	for (int i = 0; i < slots->n_writers; i++)
+	{
+		pg_atomic_init_u64(&slots->writers[i].bound, 0);
+		pg_atomic_init_u32(&slots->writers[i].lxid, 0);
+	}
+	prepared = prepared_writers(slots);
+	for (int i = 0; i < slots->n_prepared; i++)
+	{
+		pg_atomic_init_u64(&prepared[i].bound, 0);
+		pg_atomic_init_u64(&prepared[i].xid, 0);
+	}
 }
 
 static void
@@ -77,7 +151,7 @@ init_slots(void *memory)
 {
 	NodeSlots  *slots = memory;
 
-	memset(slots, 0, sizeof(NodeSlots));
+	memset(slots, 0, slots_size());
 	slots->tranche_id = compat_new_tranche(SHARED_MEMORY_NAME("slots"));
 	LWLockInitialize(&slots->lock, slots->tranche_id);
 	pg_atomic_init_u32(&slots->reservation.loaded, 0);
@@ -90,6 +164,36 @@ init_slots(void *memory)
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
 	init_slot(&slots->leased);
+	init_writers(slots);
+}
+
+static void
+init_layout(void *memory)
+{
+	Layout	   *layout = memory;
+
+	strlcpy(layout->name, SHARED_MEMORY_NAME("slots"), sizeof(layout->name));
+	pg_atomic_init_u32(&layout->is_mixed, 0);
+}
+
+/* For a server that starts with the library: have it reserve the memory. */
+void
+slots_request(void)
+{
+	is_reserved = true;
+	RequestAddinShmemSpace(slots_size());
+	RequestAddinShmemSpace(sizeof(Layout));
+}
+
+/*
+ * Has another version of the library given out IDs since the server was started?  It
+ * has slots of its own.
+ */
+bool
+slots_are_mixed(void)
+{
+	ensure_slots();
+	return pg_atomic_read_u32(&layout_of_server->is_mixed) != 0;
 }
 
 void
@@ -99,7 +203,10 @@ ensure_slots(void)
 
 	if (node_slots != NULL)
 		return;
-	slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), sizeof(NodeSlots), init_slots);
+	layout_of_server = compat_shared_memory(LAYOUT_NAME, sizeof(Layout), init_layout);
+	if (strcmp(layout_of_server->name, SHARED_MEMORY_NAME("slots")) != 0)
+		pg_atomic_write_u32(&layout_of_server->is_mixed, 1);
+	slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), slots_size(), init_slots);
 	compat_name_tranche(slots->tranche_id, SHARED_MEMORY_NAME("slots"));
 	node_slots = slots;
 }
@@ -123,7 +230,7 @@ node_log_is_due(NodeKey key, NodeLogKind kind)
  * The state word of a node that starts above a tick.
  *
  * A word could come back after as many starts as there are serial numbers, with
- * the floor where it was.  So it does not stay there.
+ * the floor and what is settled where they were.  So the latter does not stay there.
  */
 uint64
 start_word(uint64 timestamp)
@@ -133,9 +240,17 @@ start_word(uint64 timestamp)
 	if (serial == SCRU64_MAX_NODE_CTR)
 	{
 		node_slots->starts = 0;
-		node_slots->floor = Min(node_slots->floor + 1, SCRU64_LAST_TIMESTAMP);
+		node_slots->watermark.settled =
+			Min(Max(node_slots->floor, node_slots->watermark.settled) + 1, SCRU64_LAST_TIMESTAMP);
 	}
 	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
+}
+
+/* The state word of a node that begins, above a tick and all that is settled. */
+uint64
+new_start(uint64 timestamp)
+{
+	return start_word(Max(timestamp, node_slots->watermark.settled));
 }
 
 /* The last ID of a node, as node_state_last(). */
@@ -156,7 +271,7 @@ slot_report(NodeSlot *slot, NodeReport *report)
 	if (key == 0)
 		return false;
 	report->node = node_of_key(key);
-	report->state = pg_atomic_read_u64(&slot->state);
+	report->state = slot_own_state(slot, pg_atomic_read_u64(&slot->state));
 	report->last_id = last_of_state(report->node, report->state);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		report->counts[i] = pg_atomic_read_u64(&slot->counts[i]);
@@ -181,6 +296,16 @@ slot_take(NodeSlot *slot)
 }
 
 /*
+ * A state of a slot, as its sessions have left it: not the start that watermark.c has
+ * put in its place.
+ */
+uint64
+slot_own_state(NodeSlot *slot, uint64 state)
+{
+	return state == pg_atomic_read_u64(&slot->settled) ? slot->unsettled : state;
+}
+
+/*
  * Let a node have a slot that was taken.
  *
  * Ordering: the state is written before the key, see node_slot_read().
@@ -188,6 +313,7 @@ slot_take(NodeSlot *slot)
 void
 slot_give(NodeSlot *slot, NodeKey key, uint64 state)
 {
+	slot->cut_tick = 0;
 	pg_atomic_write_u64(&slot->state, state);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->key, key);

@@ -14,6 +14,7 @@
 #include "storage/spin.h"
 
 #include "slot.h"
+#include "watermark_rules.h"
 
 /* The number is the version of the layout: other versions share nothing. */
 #define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
@@ -57,6 +58,32 @@ typedef struct Reservation
 	ConditionVariable moved;	/* waits for replicated */
 } Reservation;
 
+/* What watermark.c keeps with the slots; see there. */
+typedef struct Watermark
+{
+	uint64		settled;		/* nodes start above this tick */
+	uint32		restarts;		/* how often all nodes were started again, */
+	uint64		highest;		/* and the highest watermark given since */
+	AnswerRing	answers;
+} Watermark;
+
+/*
+ * Who has made IDs in a transaction that is open, for each process of the server; see
+ * writers.c.  Unpadded: it is written twice in a transaction.
+ */
+typedef struct Writer
+{
+	pg_atomic_uint64 bound;		/* all of them are after this ID; 0: there are none */
+	pg_atomic_uint32 lxid;		/* the transaction, as its process numbers it */
+} Writer;
+
+/* Likewise a transaction that is prepared, and has no process any more. */
+typedef struct PreparedWriter
+{
+	pg_atomic_uint64 bound;
+	pg_atomic_uint64 xid;		/* in 64 bits; 0: free, as when the transaction is over */
+} PreparedWriter;
+
 typedef struct NodeSlots
 {
 	LWLock		lock;
@@ -64,6 +91,7 @@ typedef struct NodeSlots
 	uint32		starts;			/* serial number of the next start */
 	uint64		floor;			/* in ticks */
 	Reservation reservation;
+	Watermark	watermark;
 	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
 
 	/* What node_slots.c keeps */
@@ -80,21 +108,35 @@ typedef struct NodeSlots
 
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];
+
+	int			n_writers;		/* MaxBackends, or 0: there was no room */
+	int			n_prepared;		/* places after the writers */
+	Writer		writers[FLEXIBLE_ARRAY_MEMBER];
 } NodeSlots;
 
 /* This backend's address of the shared memory; NULL until it is needed. */
 extern NodeSlots *node_slots;
 
+static inline PreparedWriter *
+prepared_writers(NodeSlots *slots)
+{
+	return (PreparedWriter *) &slots->writers[slots->n_writers];
+}
+
+extern void slots_request(void);
 extern void ensure_slots(void);
+extern bool slots_are_mixed(void);
 extern bool node_log_is_due(NodeKey key, NodeLogKind kind);
 extern uint64 last_of_state(Scru64Node node, uint64 state);
 
 /* For all below the lock has to be held, for slot_report() shared at least. */
 extern bool slot_report(NodeSlot *slot, NodeReport *report);
 extern uint64 slot_take(NodeSlot *slot);
+extern uint64 slot_own_state(NodeSlot *slot, uint64 state);
 extern void slot_give(NodeSlot *slot, NodeKey key, uint64 state);
 extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now);
 extern uint64 start_word(uint64 timestamp);
+extern uint64 new_start(uint64 timestamp);
 extern void forget_state(uint64 state);
 
 #endif							/* SLOTS_H */

@@ -498,8 +498,13 @@ last_of_tick(void)
 		CHECK_UINT(generator.node_base, ==, node.node_id * capacity_of(node));
 		CHECK_UINT(generator.max_counter, ==, capacity_of(node) - 1);
 		for (size_t j = 0; j < LENGTH_OF(ticks); j++)
-			CHECK_UINT(generator_last_of_tick(&generator, ticks[j]), ==,
-					   last_id_of(node, ticks[j]));
+		{
+			uint64_t	last = last_id_of(node, ticks[j]);
+
+			CHECK_UINT(generator_last_of_tick(&generator, ticks[j]), ==, last);
+			CHECK_UINT(generator_first_after(&generator, last), ==, (ticks[j] + 1) * IDS_PER_TICK);
+			CHECK_UINT(generator_first_after(&generator, last - 1), ==, last);
+		}
 	}
 }
 

@@ -24,8 +24,8 @@ INSERT INTO scru64_parallel
 VACUUM (FREEZE, ANALYZE) scru64_parallel;
 
 -- Nothing of this extension keeps a plan from being parallel, but for what a
--- superuser does to the whole server.
-SELECT string_agg(proname, ', ') FILTER (WHERE proparallel <> 's') AS not_safe, count(*) > 20 AS many
+-- superuser does to the whole server; and the watermark is found by the session itself.
+SELECT string_agg(proname, ', ' ORDER BY proname) FILTER (WHERE proparallel <> 's') AS not_safe, count(*) > 20 AS many
 FROM pg_proc
 JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = pg_proc.oid
 JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid

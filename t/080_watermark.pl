@@ -1,0 +1,383 @@
+# scru64_watermark(), rule by rule: nothing that is given out later is below it, and a
+# statement sees all rows below it; and nothing holds it back that need not.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Test;
+use Scru64Watermark;
+use Test::More;
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+my $template = make_template('template', allows_streaming => 1);
+my $node = copy_server($template, 'main', clock => '+0');
+my ($id, $other, $before, $out, $err);
+
+start_server($node);
+add_events($node);
+
+# Let the clock of the server stand still: then all IDs are of one tick, or ahead.
+sub stop_clock
+{
+	my $now = $node->safe_psql('postgres', "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')");
+
+	set_clock($node, $now);
+	return;
+}
+
+# No node has begun, and all begin now.
+sub begin_anew
+{
+	$node->safe_psql('postgres', 'SELECT scru64_set_ceiling(); TRUNCATE event');
+	return;
+}
+
+sub above_ok
+{
+	my ($given, $watermark, $name) = @_;
+
+	cmp_ok($given, 'ge', $watermark, $name);
+	return;
+}
+
+#
+# What begins, or comes back, does so above it.  The clock stands, so that nothing else
+# sees to it.
+#
+stop_clock();
+begin_anew();
+$id = put($node, '5/12');
+put($node, '600/12');
+$before = watermark($node);
+cmp_ok($before, 'gt', $id, 'a row is below it');
+above_ok(put($node, '4/12'), $before, 'a node that begins');
+
+# More nodes than there are slots
+sub put_many
+{
+	my ($from, $to) = @_;
+
+	$node->safe_psql('postgres', qq(
+DO \$\$
+BEGIN
+	FOR n IN $from .. $to LOOP
+		PERFORM set_config('scru64.node_spec', n || '/12', false);
+		INSERT INTO event VALUES (scru64_generate(), n);
+	END LOOP;
+END
+\$\$));
+	return;
+}
+
+foreach my $last (400, 2000)
+{
+	my $spec = $last == 400 ? '1/12' : '2/12';
+
+	begin_anew();
+	$id = put($node, $spec);
+	put_many(100, $last);
+	is($node->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'"),
+		'0', "after $last nodes, $spec has no slot");
+	$before = watermark($node);
+	cmp_ok($before, 'gt', $id, "$spec: its row is below");
+	above_ok(put($node, $spec), $before, "$spec comes back, above");
+}
+
+# The rest of a block of an idle session
+begin_anew();
+{
+	my $session = open_session($node);
+
+	$session->query_safe("LOAD 'scru64'; SET scru64.cache = 100; SET scru64.node_spec = '7/8'");
+	put($session);
+	$id = put($node, '7/8');
+	passes_ok($node, $id, 'a block of an idle session does not hold it back');
+	$before = watermark($node);
+	above_ok(put($session), $before, 'nor does that go on with its block');
+	# another one in the same tick
+	$other = put($node, '7/8');
+	$before = watermark($node);
+	above_ok(put($session), $before, 'nor later');
+	$session->quit;
+}
+set_clock($node, '+0');
+
+#
+# The clock goes back, or on
+#
+begin_anew();
+$id = put($node, '1/8');
+put($node, '2/8');
+passes_ok($node, put($node, '1/8'), 'two nodes');
+$before = watermark($node);
+set_clock($node, '-5');
+above_ok(put($node, $_), $before, "the clock goes back: $_") foreach ('1/8', '2/8', '3/8');
+cmp_ok(watermark($node), 'ge', $before, 'nor does the watermark go back');
+set_clock($node, '-3600');
+foreach my $spec ('1/8', '2/8', '4/8')
+{
+	# it may be refused
+	(undef, $id) = $node->psql('postgres', "SET statement_timeout = '5s'; SET scru64.node_spec = '$spec'; " . put_sql(0));
+	above_ok($id || 'none', $before, "by an hour: $spec");
+}
+set_clock($node, '+0');
+
+# An idle server whose clock was ahead, and that crashes
+$node->stop;
+start_server($node);
+set_clock($node, '+7200');
+$before = watermark($node);
+kill_server($node);
+set_clock($node, '+0');
+start_server($node);
+above_ok(put($node, '1/8'), $before, 'a crash of an idle server, and a clock that was ahead');
+cmp_ok(watermark($node), 'ge', $before, 'and it has not gone back');
+
+# All IDs are of the tick that the ceiling is at: a node that has given out less holds
+# nothing back when that is over.
+set_parameter($node, 'scru64.rollback_allowance', '0');
+stop_clock();
+begin_anew();
+set_clock($node, '+0');
+put($node, '1/8');
+put($node, '2/8');
+passes_ok($node, put($node, '200/8'), 'an idle server: it is above all rows');
+set_parameter($node, 'scru64.rollback_allowance', '10s');
+
+#
+# scru64_set_ceiling(): all begins anew, and so does the watermark
+#
+$node->safe_psql('postgres', "SELECT scru64_set_ceiling('2036-01-02 03:04:05+00')");
+$before = watermark($node);
+begin_anew();
+{
+	my $session = open_session($node);
+
+	$session->query_safe("SET scru64.node_spec = '1/8'; BEGIN");
+	$id = put($session);
+	cmp_ok($id, 'lt', $before, 'a ceiling is set back: IDs are below those of before');
+	held_ok($node, $id, 'a ceiling is set back: so is the watermark');
+	$session->query_safe('COMMIT');
+	passes_ok($node, $id, 'a ceiling is set back: a row is below it');
+	$session->quit;
+}
+
+#
+# A statement that does not see what has been committed
+#
+begin_anew();
+put($node, '1/8');
+{
+	my $reader = open_session($node);
+	my $lock = open_session($node);
+	my $rows = 'SELECT count(*) FROM event WHERE id < scru64_watermark()';
+
+	watermark($node);
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	my $seen = $reader->query_safe('SELECT count(*) FROM event');
+	$id = put($node, '1/8');
+	passes_ok($node, $id, 'REPEATABLE READ: others are told more');
+	cmp_ok($reader->query_safe('SELECT scru64_watermark()'), 'le', $id, 'REPEATABLE READ: below what it does not see');
+	is($reader->query_safe($rows), $seen, 'REPEATABLE READ: what it does see is below');
+	put($node, '1/8');
+	is($reader->query_safe($rows), $seen, 'REPEATABLE READ: its answer stays');
+	$reader->query_safe('COMMIT');
+
+	# a commit between a statement's snapshot and its call
+	$lock->query_safe('SELECT pg_advisory_lock(1)');
+	start_statement($reader, 'SELECT scru64_watermark() FROM (SELECT wait_for(1) OFFSET 0) AS waited');
+	ok(waits_for_lock($node, 1), 'a statement has its snapshot');
+	$id = put($node, '1/8');
+	passes_ok($node, $id, 'others are told more');
+	$lock->query_safe('SELECT pg_advisory_unlock(1)');
+	cmp_ok($reader->query_safe('SELECT'), 'le', $id, 'the statement is told no more than it sees');
+	$_->quit foreach ($reader, $lock);
+}
+
+# One that asks twice.  Between, a transaction ends that held it back, and no snapshot
+# tells of that.
+$node->safe_psql(
+	'postgres', q(
+CREATE TABLE part (id scru64, kind integer, n integer) PARTITION BY LIST (kind);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
+CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
+CREATE FUNCTION put_parts(n integer) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO part VALUES (scru64_generate(), 1, n), (scru64_generate(), 2, n)
+$$;
+));
+foreach my $way ('statement', 'cursor')
+{
+	my ($reader, $lock, $open) = map { open_session($node) } (1 .. 3);
+	my $put = "SET scru64.node_spec = '1/8'; SELECT put_parts";
+
+	begin_anew();
+	$node->safe_psql('postgres', "TRUNCATE part; $put(0)");
+	$open->query_safe("SET scru64.node_spec = '1/8'; BEGIN; SELECT scru64_generate()");
+	$node->safe_psql('postgres', "$put(1)");
+	if ($way eq 'statement')
+	{
+		$lock->query_safe('SELECT pg_advisory_lock(2)');
+		start_statement($reader,
+			"SELECT string_agg(kind || ' ' || n, ', ') FROM part WHERE id < scru64_watermark() AND CASE WHEN kind = 1 THEN wait_for(2) ELSE true END");
+		ok(waits_for_lock($node, 2), 'a statement reads the first partition');
+	}
+	else
+	{
+		$reader->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT kind, n FROM part WHERE id < scru64_watermark(); FETCH c');
+		# and what no snapshot of before sees
+		$node->safe_psql('postgres', "$put(2)");
+	}
+	$open->query_safe('COMMIT');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM part WHERE id >= scru64_watermark()'), '0', "$way: others are told more");
+	if ($way eq 'statement')
+	{
+		$lock->query_safe('SELECT pg_advisory_unlock(2)');
+		is($reader->query_safe('SELECT'), '1 0, 2 0', "$way: one answer for all partitions");
+	}
+	else
+	{
+		is($reader->query_safe('FETCH ALL FROM c'), '2|0', "$way: one answer for all partitions");
+	}
+	$_->quit foreach ($reader, $lock, $open);
+}
+
+#
+# Transactions that are prepared
+#
+begin_anew();
+$id = put($node, '1/8');
+{
+	my $session = open_session($node);
+	my $held = sub { return $node->safe_psql('postgres', "SELECT coalesce(string_agg(coalesce(gid, 'a process'), ' ' ORDER BY gid NULLS FIRST), '') FROM scru64_transactions") };
+
+	$session->query_safe("SET scru64.node_spec = '1/8'");
+	$session->query_safe('BEGIN');
+	$id = put($session);
+	$session->query_safe("PREPARE TRANSACTION 'one'");
+	put($node, '1/8');
+	is($held->(), 'one', 'a prepared transaction is in the view');
+	held_ok($node, $id, 'and holds it back');
+	# the session goes on, and holds nothing back
+	$session->query_safe('BEGIN');
+	$other = put($session);
+	is($held->(), 'a process one', 'so is the next one of its session');
+	$session->query_safe('COMMIT');
+	held_ok($node, $id, 'still the prepared one');
+
+	# more that fail than there is room for
+	foreach my $n (1 .. 100)
+	{
+		$session->query_safe('BEGIN');
+		put($session);
+		($out, $err) = try_statement($session, "PREPARE TRANSACTION 'one'");
+		last if $err !~ /ERROR:  42710/;
+	}
+	like($err, qr/ERROR:  42710/, 'a name that is in use');
+	is($held->(), 'one', 'leaves nothing behind');
+	$session->query_safe('CREATE TABLE kind (n integer PRIMARY KEY); CREATE TABLE deferred (n integer REFERENCES kind DEFERRABLE INITIALLY DEFERRED)');
+	$session->query_safe('BEGIN; INSERT INTO deferred VALUES (1)');
+	put($session);
+	($out, $err) = try_statement($session, "PREPARE TRANSACTION 'two'");
+	like($err, qr/ERROR:  23503/, 'a constraint that fails when it is prepared');
+	is($held->(), 'one', 'leaves nothing behind either');
+	$node->safe_psql('postgres', "COMMIT PREPARED 'one'");
+	is($held->(), '', 'committed by another session');
+	passes_ok($node, $other, 'it passes');
+
+	# a restart: nobody knows what they have
+	foreach my $gid ('three', 'four')
+	{
+		$session->query_safe('BEGIN');
+		$id = put($session);
+		$session->query_safe("PREPARE TRANSACTION '$gid'");
+	}
+	$session->quit;
+}
+$node->stop;
+start_server($node);
+my %xid = map { split(/\|/) } split(/\n/, $node->safe_psql('postgres', 'SELECT gid, transaction FROM pg_prepared_xacts'));
+# also where the ceiling is set before anybody makes an ID
+$node->safe_psql('postgres', "SELECT scru64_set_ceiling(scru64_timestamp('$id') + interval '1 s')");
+no_watermark_ok($node, qr/DETAIL:  Transaction ($xid{three}|$xid{four}) was prepared before.*\nHINT:  .*scru64_transactions.*COMMIT PREPARED/,
+	'after a restart with prepared transactions');
+is($node->safe_psql('postgres', "SELECT string_agg(gid || ' ' || first_id_after, ' ' ORDER BY gid) FROM scru64_transactions"),
+	'four 000000000001 three 000000000001', 'they are in the view');
+$other = put($node, '1/8');
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'three'");
+no_watermark_ok($node, qr/DETAIL:  Transaction $xid{four} /, 'while there is one of them');
+$node->safe_psql('postgres', "SET scru64.node_spec = '1/8'; BEGIN; INSERT INTO event VALUES (scru64_generate(), 5); PREPARE TRANSACTION 'five'");
+$node->safe_psql('postgres', "COMMIT PREPARED 'four'");
+passes_ok($node, $other, 'then there is one again, above the IDs given out meanwhile');
+is($node->safe_psql('postgres', "SELECT count(*) FROM event WHERE id = '$id' AND id < scru64_watermark()"), '1', 'and the row that was prepared is below');
+is($node->safe_psql('postgres', "SELECT gid FROM scru64_transactions"), 'five', 'one that was prepared later is known');
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'five'");
+
+#
+# Sessions that go away
+#
+foreach my $how ('TERM', 'KILL')
+{
+	my $session = open_session($node);
+	my $pid = $session->query_safe("SET scru64.node_spec = '1/8'; SELECT pg_backend_pid()");
+
+	$session->query_safe('BEGIN');
+	$id = put($session);
+	$before = watermark($node);
+	cmp_ok($before, 'le', $id, "SIG$how: a transaction is open");
+	kill($how, $pid);
+	$session->{run}->finish;
+	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM scru64_transactions') or die 'the transaction is still there';
+	$other = put($node, '1/8');
+	cmp_ok($other, 'gt', $id, "SIG$how: no ID again");
+	passes_ok($node, $other, "SIG$how: nothing holds it back");
+	cmp_ok(watermark($node), 'ge', $before, "SIG$how: it has not gone back");
+}
+
+#
+# A node that is idle holds nothing back, also within a tick.
+#
+set_clock($node, '+0');
+begin_anew();
+put($node, '16/8');
+$node->poll_query_until('postgres', "SELECT clock_timestamp() > scru64_timestamp(max(id)) + interval '2 s' FROM event");
+$out = "";
+foreach (1 .. 20)
+{
+	put($node, '2/8');
+	$out .= $node->safe_psql('postgres', 'SELECT id FROM event WHERE id >= scru64_watermark()');
+}
+is($out, '', 'each row of the other node is below the watermark at once');
+
+#
+# What others know of nodes is not changed by who asks for the watermark.
+#
+set_parameter($node, 'scru64.rollback_allowance', '1s');
+begin_anew();
+put($node, '16/8');
+$before = $node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WHERE node_id = 16 AND node_id_size = 8");
+{
+	my $accepted = 0;
+	my %last_ids;
+
+	# 256/12 is a part of 16/8, which is in use for a second
+	foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		put($node, '2/8');
+		watermark($node);
+		$last_ids{ $node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WHERE node_id = 16 AND node_id_size = 8") } = 1;
+		(undef, undef, $err) = $node->psql('postgres', "SET scru64.node_spec = '2/8'; SELECT scru64_generate(); SELECT scru64_watermark(); SET scru64.node_spec = '256/12'; SELECT scru64_generate()");
+		$accepted = 1 if $err eq '';
+		last if $accepted || $err !~ /overlaps node/;
+	}
+	ok($accepted, 'an idle node does not count as in use because somebody asks for the watermark') or diag($err);
+	is(join(' ', keys %last_ids), $before, 'and its last ID stays the same');
+}
+$node->stop;
+done_testing();

@@ -1,0 +1,141 @@
+# scru64_watermark() on a server that leases its node: hand-over to another one, a lease
+# that is over, one that is lost, and a promotion.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Fault;
+use Scru64Lease;
+use Scru64Test;
+use Scru64Watermark;
+use Test::More;
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+my $template = make_template('template', allows_streaming => 1);
+my $realm = make_realm($template, 'realm', clock => '+0');
+$realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
+# leases of one half, so that nodes by hand have the other
+my $lines = fleet_lines($realm, lease_ttl => '10s', lease_within => '0/1') . $preload;
+my $by_hand = '4000/12';
+my $server = fleet_server($template, 'server', $lines, clock => '+0');
+my ($node, $id, $before);
+
+sub put_leased
+{
+	my (undef, $given, $err) = $server->psql('postgres', put_sql(0));
+
+	return $given || $err;
+}
+
+sub above_ok
+{
+	my ($name) = @_;
+
+	cmp_ok(put_leased(), 'ge', $before, "$name: the next ID is above the watermark");
+	passes_ok($server, put_leased(), "$name: and soon below it");
+	return;
+}
+
+# An ID of the leased node, and then a row of another that it holds back, unless it is
+# put off.  Returns the first.
+sub put_both
+{
+	my ($name) = @_;
+	my $leased = put_leased();
+
+	like($leased, qr/^\w{12}$/, "$name: an ID");
+	passes_ok($server, put($server, $by_hand), "$name: a node that is idle holds nothing back");
+	# in another tick than the first
+	my $later = "SET scru64.node_spec = '$by_hand'; SELECT tick_of(scru64_generate()) > tick_of('$leased'::scru64) + 1";
+	ok(wait_until(60, sub { $server->safe_psql('postgres', $later) eq 't' }), "$name: the tick is over");
+	passes_ok($server, put($server, $by_hand), "$name: still");
+	$before = watermark($server);
+	return $leased;
+}
+
+isnt($node = wait_for_lease($server, 30), '', 'a lease');
+add_events($server);
+
+#
+# Hand-over to another node, by clocks that have gone back: it begins above
+#
+$id = put_both('hand-over');
+set_clock($_, '-5') foreach ($realm, $server);
+configure_server($server, "scru64.lease_node_id_size = 11\n");
+ok(wait_until(60, sub { watermark($server); size_of($server) == 11 }), 'hand-over: another node');
+above_ok('hand-over');
+ok(wait_until(30, sub {
+	$realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL") > 0 }),
+	'hand-over: the realm has the old one back');
+is($realm->safe_psql('realm', "SELECT last_id FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL"),
+	$id, 'hand-over: with the last ID that it gave out');
+set_clock($_, '+0') foreach ($realm, $server);
+
+#
+# The realm is away, and the lease ends
+#
+isnt(wait_for_lease($server, 60), '', 'a lease');
+put_both('an end');
+$realm->stop;
+ok(wait_until(120, sub { put_leased() =~ /ERROR/ }), 'an end: the lease is over');
+passes_ok($server, put($server, $by_hand), 'an end: its node holds nothing back');
+$before = watermark($server);
+start_server($realm);
+isnt(wait_for_lease($server, 60), '', 'an end: a lease again');
+above_ok('an end');
+
+#
+# A lease that the realm does not know any more
+#
+$node = lease_of($server);
+put_both('lost');
+$realm->safe_psql('realm', "UPDATE scru64_realm.ledger SET lease_id = gen_random_uuid() WHERE released_at IS NULL AND holder = 'server'");
+$server->reload;
+ok(wait_until(60, sub { watermark($server); my $now = lease_of($server); $now ne '' && $now ne $node }), 'lost: another node');
+above_ok('lost');
+
+#
+# A stop: the realm takes the last ID
+#
+$id = put_both('a stop');
+$server->stop('fast');
+is($realm->safe_psql('realm', "SELECT last_id FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL ORDER BY released_at DESC LIMIT 1"),
+	$id, 'a stop: the last ID that its node gave out');
+start_server($server);
+isnt(wait_for_lease($server, 60), '', 'a stop: started again, a lease');
+above_ok('a stop');
+
+#
+# A promotion, while somebody asks all the time
+#
+{
+	my $standby = add_standby($template, $server, 'standby', stopped => 1, clock => '+0');
+	my $rows = 'SELECT count(*) FROM event';
+
+	$standby->append_conf('postgresql.conf', $lines);
+	start_server($standby);
+	put_both('a promotion');
+	my $count = $server->safe_psql('postgres', $rows);
+	catch_up($server, $standby);
+	my ($ret, $out, $err) = $standby->psql('postgres', "$rows WHERE id < scru64_watermark()");
+	like($err, qr/cannot execute scru64_watermark\(\) during recovery/, 'a standby has no watermark');
+	my $reader = $standby->background_psql('postgres', on_error_stop => 0);
+	$reader->query_until(qr/sent/, "\\echo sent\n" . "SELECT scru64_watermark() FROM pg_sleep(0.01);\n" x 300);
+	$server->stop('immediate');
+	$standby->promote;
+	$reader->quit;
+	ok($standby->poll_query_until('postgres', "$rows WHERE id < scru64_watermark()", $count), 'promoted: all rows are below it');
+	cmp_ok(watermark($standby), 'ge', $before, 'nor has it gone back');
+	$before = watermark($standby);
+	isnt(wait_for_lease($standby, 60), '', 'promoted: a lease');
+	$server = $standby;
+	above_ok('promoted');
+}
+$server->stop;
+done_testing();
