@@ -201,6 +201,7 @@ foreach my $to (1 .. $#bindirs)
 	my %found;
 
 	check_data($old, $before) if $to == 1;
+	my $watermark = $old->safe_psql('everything', 'SELECT scru64_watermark()');
 	$old->stop;
 
 	# Without the page
@@ -224,6 +225,8 @@ SELECT id > '$last', extract(epoch FROM id::timestamptz - clock_timestamp()) BET
 	copy(page_of($old), page_of($with)) or die "could not copy the page: $!";
 	$with->start;
 	check_data($with, $before);
+	is($with->safe_psql('everything', qq(SELECT count(*), scru64_watermark() >= '$watermark' FROM event WHERE id >= scru64_watermark())),
+		'0|t', "$major, with: the watermark has not fallen, and is above all rows");
 	is( $with->safe_psql('everything', qq(
 INSERT INTO event DEFAULT VALUES RETURNING id > '$last', scru64_node_ctr(id) >> 16,
 	scru64_timestamp(id) - scru64_timestamp('$last') < interval '1 min'
