@@ -139,7 +139,7 @@ my $expected = qr/^(57P0[123]|57014|58000|25P02|40001)/;
 # is taken, it has gone, somebody else is at it.
 my $expected_of_prepared = qr/^(53200|42710|42704|55000.*busy)/;
 # And to the question for the watermark.
-my $expected_of_watermark = qr/^55000.*prepared before the server was started/;
+my $expected_of_watermark = qr/^55000.*prepared before scru64 was used/;
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
 
