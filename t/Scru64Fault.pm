@@ -122,6 +122,8 @@ sub with_clock
 		$ENV{FAKETIME_TIMESTAMP_FILE} = $clock;
 		$ENV{FAKETIME_NO_CACHE} = 1;
 		$ENV{FAKETIME_DISABLE_SHM} = 1;
+		# a process that is killed in it keeps a lock that all others wait for
+		$ENV{NO_FAKE_STAT} = 1;
 		# sleeping takes its time whatever the clock says
 		$ENV{DONT_FAKE_MONOTONIC} = 1 if !$params{fake_monotonic};
 		$ENV{TZ} = 'UTC';
