@@ -99,6 +99,9 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, limit);
 	pg_write_barrier();
+	/* a ceiling that is far ahead must not leave the server without an ID */
+	if (node_slots->watermark.settled >= limit)
+		restart_watermark(timestamp);
 	(void) slot_start(slot, node_key(node), new_start(timestamp), 0);
 }
 

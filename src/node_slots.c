@@ -214,18 +214,6 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 	return slot;
 }
 
-/* What was settled is not, and what was promised is of the IDs of before. */
-static void
-restart_watermark(uint64 floor)
-{
-	Watermark  *watermark = &node_slots->watermark;
-
-	watermark->settled = floor;
-	watermark->restarts++;
-	watermark->highest = Min(watermark->highest, scru64_compose(floor + 1, 0));
-	memset(&watermark->answers, 0, sizeof(AnswerRing));
-}
-
 /* Have every node start again, above this tick and nothing else. */
 void
 node_slots_restart(uint64 floor)

@@ -253,6 +253,18 @@ new_start(uint64 timestamp)
 	return start_word(Max(timestamp, node_slots->watermark.settled));
 }
 
+/* What was settled is not, and what was promised is of the IDs of before. */
+void
+restart_watermark(uint64 floor)
+{
+	Watermark  *watermark = &node_slots->watermark;
+
+	watermark->settled = floor;
+	watermark->restarts++;
+	watermark->highest = Min(watermark->highest, scru64_compose(floor + 1, 0));
+	memset(&watermark->answers, 0, sizeof(AnswerRing));
+}
+
 /* The last ID of a node, as node_state_last(). */
 uint64
 last_of_state(Scru64Node node, uint64 state)

@@ -137,6 +137,7 @@ extern void slot_give(NodeSlot *slot, NodeKey key, uint64 state);
 extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now);
 extern uint64 start_word(uint64 timestamp);
 extern uint64 new_start(uint64 timestamp);
+extern void restart_watermark(uint64 floor);
 extern void forget_state(uint64 state);
 
 #endif							/* SLOTS_H */

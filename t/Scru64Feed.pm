@@ -551,19 +551,20 @@ our @readers = (
 	[ 'long', 'event', \&read_for_long, 1 ],
 	[ 'consumer', 'event', \&read_and_keep, 0 ]);
 
-# Read until there is nothing more, after the last row was written.
+# Read until there is nothing more, after the last row was written.  If somebody commits
+# while it is asked, a call gets an answer of before; from then on the session knows.
 sub read_rows
 {
 	my ($me) = @_;
-	my $is_over = 0;
+	my $empty = 0;
 
-	until ($is_over || is_orphan($me))
+	until ($empty == 3 || is_orphan($me))
 	{
 		my $is_last = -e "$me->{dir}/last";
 		my $rows = $me->{reads}->($me);
 
-		$is_over = $is_last && defined $rows && $rows == 0;
-		sleep(defined $rows && $rows > 100 ? 0.001 : rand(0.03)) if !$is_over;
+		$empty = $is_last && defined $rows && $rows == 0 ? $empty + 1 : 0;
+		sleep(defined $rows && $rows > 100 ? 0.001 : rand(0.03));
 	}
 	return;
 }
