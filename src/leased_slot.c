@@ -24,7 +24,9 @@
  */
 #include "postgres.h"
 
+#include "clock.h"
 #include "leased_slot.h"
+#include "settings.h"
 
 /* Does a node share IDs with one that was leased?  Lock held. */
 bool
@@ -85,6 +87,19 @@ is_set_by_hand(Scru64Node node)
 }
 
 /*
+ * Would a lease that ends with the tick limit have no ID after this tick, or none before
+ * the clock has caught up?  A ceiling that is far ahead must not leave the server without
+ * IDs: that is what a new lease is for.
+ */
+static bool
+is_out_of_reach(uint64 timestamp, uint64 limit)
+{
+	uint64		now = (uint64) Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT;
+
+	return timestamp >= limit || timestamp > now + allowance_ticks();
+}
+
+/*
  * Give the slot of the lease, which is taken, to a node.  Lock held exclusively.
  *
  * Ordering: the limit is written before the state and the key, see slot_give().
@@ -99,8 +114,7 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, limit);
 	pg_write_barrier();
-	/* a ceiling that is far ahead must not leave the server without an ID */
-	if (node_slots->watermark.settled >= limit)
+	if (is_out_of_reach(node_slots->watermark.settled, limit))
 		restart_watermark(timestamp);
 	(void) slot_start(slot, node_key(node), new_start(timestamp), 0);
 }

@@ -65,7 +65,7 @@
 
 /*
  * 15 and 16 have 100 kB to spare for what they were not asked for when they started,
- * and the slots take 40 of them: writers get as much, or nothing.
+ * and the slots take 30 of them: writers get 40, or nothing.
  */
 #define SPARE_SIZE			40960
 

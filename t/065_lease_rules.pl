@@ -112,7 +112,15 @@ sub crash
 		crash($behind) if $crash == 1;
 		ok(wait_until(10, sub { lease_of($behind) }), 'nor after a crash');
 	}
-	$_->stop foreach ($server, $behind);
+	# The ceiling is in the window, and farther ahead of the clock than an ID may be.
+	my $ahead = fleet_server($template, 'ahead', fleet_lines($realm) . $preload, clock => '+0');
+	wait_for_lease($ahead, 10);
+	set_clock($ahead, '+900');
+	$ahead->safe_psql('postgres', "SET scru64.node_spec = '1001/10'; SELECT scru64_generate()");
+	set_clock($ahead, '+0');
+	crash($ahead);
+	ok(wait_until(60, sub { (try_generate($ahead))[0] =~ /^\w{12}$/ }), 'a ceiling that is far ahead: another node gives IDs all the same');
+	$_->stop foreach ($server, $behind, $ahead);
 }
 
 #
