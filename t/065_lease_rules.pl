@@ -115,7 +115,7 @@ sub crash
 	# The ceiling is in the window, and farther ahead of the clock than an ID may be.
 	my $ahead = fleet_server($template, 'ahead', fleet_lines($realm) . $preload, clock => '+0');
 	wait_for_lease($ahead, 10);
-	set_clock($ahead, '+900');
+	set_clock($ahead, '+100');
 	$ahead->safe_psql('postgres', "SET scru64.node_spec = '1001/10'; SELECT scru64_generate()");
 	set_clock($ahead, '+0');
 	crash($ahead);

@@ -368,6 +368,8 @@ sub write_rows
 #
 # Readers
 #
+# None of them writes a row: the last rows are those of the writers.
+#
 
 # Keep rows that were read.
 sub take_rows
@@ -475,7 +477,7 @@ sub read_for_long
 	return if !(ask($me, 'BEGIN'))[0];
 	while (defined $rows && now() < $end && !-e "$me->{dir}/last")
 	{
-		make_ids($me, insert_sql(1)) if rand() < 0.02 && !-e "$me->{dir}/stop";
+		make_ids($me, 'SELECT scru64_generate()') if rand() < 0.02 && !-e "$me->{dir}/stop";
 		sleep(rand(0.05));
 		my $read = poll($me);
 		$rows = defined $read ? $rows + $read : undef;
@@ -521,7 +523,7 @@ sub ask_for_watermarks
 
 	if (rand() < 0.3)
 	{
-		(undef, $own) = make_ids($me, 'BEGIN; ' . one_of('SELECT scru64_generate()', insert_sql(1)));
+		(undef, $own) = make_ids($me, 'BEGIN; SELECT scru64_generate()');
 		$own = '' if !defined $own;
 	}
 	my $sql = 'SELECT scru64_watermark()';
@@ -551,14 +553,15 @@ our @readers = (
 	[ 'long', 'event', \&read_for_long, 1 ],
 	[ 'consumer', 'event', \&read_and_keep, 0 ]);
 
-# Read until there is nothing more, after the last row was written.  If somebody commits
-# while it is asked, a call gets an answer of before; from then on the session knows.
+# Read until there is nothing more, after the last row was written and the watermark told
+# to be above it.  If somebody commits while it is asked, a call gets an answer of before;
+# from then on the session knows.
 sub read_rows
 {
 	my ($me) = @_;
 	my $empty = 0;
 
-	until ($empty == 3 || is_orphan($me))
+	until ($empty == 2 || is_orphan($me))
 	{
 		my $is_last = -e "$me->{dir}/last";
 		my $rows = $me->{reads}->($me);
