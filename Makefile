@@ -33,10 +33,6 @@ OBJS = \
 	src/watermark_rules.o \
 	src/writers.o
 
-
-# The lease worker's library, with libpq, which the other one does without
-MODULES = src/lease_worker/scru64_lease
-
 DATA = \
 	sql/scru64--1.0.sql \
 	sql/scru64_realm--1.0.sql
@@ -58,7 +54,7 @@ else
 TAP_TESTS = 1
 endif
 
-EXTRA_CLEAN = tmp_check scru64-*.zip $(LEASE_OBJS)
+EXTRA_CLEAN = tmp_check scru64-*.zip
 
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifeq ($(PGXS),)
@@ -69,12 +65,19 @@ include $(PGXS)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 
-LEASE_OBJS = $(addprefix src/lease_worker/, decisions.o hand_over.o holding.o kept_lease.o messages.o node_size.o realm.o realm_calls.o realm_identity.o scru64_lease.o worker.o)
-$(LEASE_OBJS) src/lease_worker/scru64_lease.bc: CPPFLAGS += -I$(libpq_srcdir)
-$(LEASE_OBJS) src/lease_worker/scru64_lease.bc: $(wildcard src/*.h src/lease_worker/*.h) scru64.control
-$(filter-out %/scru64_lease.o,$(LEASE_OBJS)): CFLAGS += $(CFLAGS_SL) -fvisibility=hidden
-src/lease_worker/scru64_lease.so: $(LEASE_OBJS) src/base36.o src/node_spec.o
-	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_SL) -shared -o $@ $(libpq)
+# The lease worker's library has a Makefile of its own: PGXS makes one library a Makefile.
+# It shares two objects with this one.
+LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clean)
+.PHONY: $(LEASE_WORKER)
+$(LEASE_WORKER): %-lease-worker:
+	$(MAKE) -C src/lease_worker $*
+all: all-lease-worker
+all-lease-worker: src/base36.o src/node_spec.o
+install: install-lease-worker
+install-lease-worker: all-lease-worker
+installdirs: installdirs-lease-worker
+uninstall: uninstall-lease-worker
+clean: clean-lease-worker
 
 # Every module's symbols share one name space in a server.  Before 16 PostgreSQL
 # shows all of them: hide those of the files that have nothing to show.

@@ -14,9 +14,11 @@
 # with this machine, and the packages that they download.
 
 # Oldest PostgreSQL first.  "experimental" is sid with the PostgreSQL of experimental.
-# A script that has others says so.  There are two more trees, "npm" and "cassert": see
-# make_npm() and make_built().
+# A script that has others says so.  There are more trees: "npm", see make_npm(), and those
+# of make_built().
 all_releases=(bookworm trixie forky experimental)
+# Run only if they are named
+more_releases=()
 readonly experimental_postgresql=postgresql-19
 
 cache=${MATRIX_CACHE:-/var/cache/scru64-matrix}
@@ -69,8 +71,8 @@ choose_releases()
 		releases=("${all_releases[@]}")
 	fi
 	for release in "${releases[@]}"; do
-		[[ " ${all_releases[*]} " == *" $release "* ]] ||
-			die "there is no release $release here" "There is: ${all_releases[*]}"
+		[[ " ${all_releases[*]} ${more_releases[*]-} " == *" $release "* ]] ||
+			die "there is no release $release here" "There is: ${all_releases[*]} ${more_releases[*]-}"
 	done
 }
 
@@ -152,7 +154,7 @@ keep_archives()
 	find "$2/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec ln -f -t "$cache/archives/$1" {} + 2>/dev/null || true
 }
 
-# See to it that the cache has the pristine tree of a release, "npm" or "cassert".
+# See to it that the cache has the pristine tree of a release, "npm", or of what is built.
 make_pristine()
 {
 	local lock
@@ -165,6 +167,7 @@ make_pristine()
 		case $1 in
 			npm) make_npm "$copies/$1.new" ;;
 			cassert) make_built "$1" --enable-cassert ;;
+			blocks32) make_built "$1" --enable-cassert --with-blocksize=32 ;;
 			*) make_debian "$1" "$copies/$1.new" ;;
 		esac
 		mv "$copies/$1.new" "$cache/$1"

@@ -141,7 +141,7 @@ open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid)
 		.limit = node_slot_limit(slot),
 		.overflow = overflow
 	};
-	uint64		target;
+	uint64_t	target;
 	LookAheadVerdict verdict = look_ahead(&asked, &target);
 	LeaseInfo	info;
 

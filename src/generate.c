@@ -90,7 +90,7 @@ take(uint64 *state, uint64 next)
  * from the node since: then they are lost.
  */
 static bool
-next_of_block(uint64 now, uint64 *next)
+next_of_block(uint64 now, uint64_t *next)
 {
 	if (session_node.block_last < session_node.block_end &&
 		tick_is_open(scru64_get_timestamp(session_node.block_last)) &&
@@ -201,7 +201,7 @@ clock_of_call(uint64 now, const Call *call)
  * advance to yet: read the state anew.
  */
 static bool
-next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
+next_by_rules(uint64 *state, uint64 now, Call *call, uint64_t *next)
 {
 	uint64		allowance = allowance_ticks();
 	uint64		clock = clock_of_call(now, call);
@@ -264,7 +264,7 @@ next_by_rules(uint64 *state, uint64 now, Call *call, uint64 *next)
  * would be a large part of what an ID costs.
  */
 static pg_attribute_always_inline bool
-next_at_once(uint64 *next)
+next_at_once(uint64_t *next)
 {
 	uint64		now = clock_tick();
 	uint64		state;
@@ -288,7 +288,7 @@ next_at_once(uint64 *next)
 static pg_noinline uint64
 next_after_all(Call *call)
 {
-	uint64		next;
+	uint64_t	next;
 
 	call->waited = false;
 	while (!next_at_once(&next))
@@ -309,7 +309,7 @@ next_after_all(Call *call)
 static pg_attribute_always_inline Datum
 next_id(Call *call)
 {
-	uint64		next;
+	uint64_t	next;
 
 	if (unlikely(!next_at_once(&next)))
 		next = next_after_all(call);

@@ -27,6 +27,7 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/condition_variable.h"
@@ -295,10 +296,13 @@ void
 scru64_lease_object_name(char *name)
 {
 	struct stat dir;
+	uint64		place[3] = {geteuid()};
 
-	if (stat(DataDir, &dir) != 0)
-		memset(&dir, 0, sizeof(dir));
-	snprintf(name, LEASE_OBJECT_NAMELEN, "/scru64_lease.%u.%llx.%llx",
-			 (unsigned int) geteuid(), (unsigned long long) dir.st_dev,
-			 (unsigned long long) dir.st_ino);
+	if (stat(DataDir, &dir) == 0)
+	{
+		place[1] = dir.st_dev;
+		place[2] = dir.st_ino;
+	}
+	snprintf(name, LEASE_OBJECT_NAMELEN, "/scru64_lease.%016llx",
+			 (unsigned long long) hash_bytes_extended((unsigned char *) place, sizeof(place), 0));
 }

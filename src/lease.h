@@ -15,7 +15,8 @@
 #include "slot.h"
 
 #define LEASE_TEXT_LEN		256
-#define LEASE_OBJECT_NAMELEN	128
+/* macOS allows for no more, and a NUL */
+#define LEASE_OBJECT_NAMELEN	32
 
 /* What is known of the lease and of the worker that keeps it. */
 typedef struct LeaseInfo

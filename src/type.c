@@ -70,7 +70,7 @@ Datum
 scru64_in(PG_FUNCTION_ARGS)
 {
 	char	   *text = PG_GETARG_CSTRING(0);
-	uint64		id;
+	uint64_t	id;
 
 	if (!base36_decode(text, strlen(text), &id))
 		ereturn(fcinfo->context, (Datum) 0,
@@ -143,7 +143,7 @@ scru64_recv(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 				 errmsg("invalid binary format for type %s", "scru64"),
 				 errdetail("The value " INT64_FORMAT " is not between 0 and " UINT64_FORMAT ".",
-						   (int64) id, SCRU64_MAX_ID),
+						   (int64) id, (uint64) SCRU64_MAX_ID),
 				 errhint("Send the bytes in network order, most significant first.")));
 
 	PG_RETURN_INT64((int64) id);
@@ -160,7 +160,7 @@ checked_id(int64 value)
 				 errmsg("value \"" INT64_FORMAT "\" is out of range for type %s",
 						value, "scru64"),
 				 errdetail("A scru64 is between 0 and " UINT64_FORMAT ".",
-						   SCRU64_MAX_ID),
+						   (uint64) SCRU64_MAX_ID),
 				 errhint("If this is an ID of another kind, make one of its time with %s.",
 						 "scru64_from_parts(ts, node_ctr)")));
 	return Int64GetDatum(value);

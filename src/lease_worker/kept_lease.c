@@ -7,7 +7,8 @@
  * may go on.  Under any other postmaster it may not: a data directory may be a copy.
  * So it is kept in a shared memory object of the machine, never in the data
  * directory, with what tells this postmaster from every other.  Where that is not
- * certain, nothing is kept, and a new lease is taken.
+ * certain, nothing is kept, and a new lease is taken: on all but Linux, whose kernel
+ * tells one boot from the next.
  *
  *-------------------------------------------------------------------------
  */
@@ -64,7 +65,9 @@ keep_lease(HeldLease *held)
 	fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, S_IRUSR | S_IWUSR);
 	if (fd < 0)
 		return;
-	if (write(fd, held, sizeof(*held)) != (ssize_t) sizeof(*held))
+	/* not everywhere does writing make it larger */
+	if (ftruncate(fd, sizeof(*held)) != 0 ||
+		write(fd, held, sizeof(*held)) != (ssize_t) sizeof(*held))
 		(void) shm_unlink(name);
 	close(fd);
 }
