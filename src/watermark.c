@@ -222,7 +222,7 @@ place_of(Snapshot snapshot)
 static uint64
 find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
 {
-	static SnapshotData snapshot = {SNAPSHOT_MVCC};
+	static SnapshotData snapshot = {.snapshot_type = SNAPSHOT_MVCC};
 	Watermark  *watermark = &node_slots->watermark;
 	uint64		best = 0;
 	bool		found;
