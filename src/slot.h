@@ -120,12 +120,11 @@ typedef struct NodeReport
  * Read a node's state word.  False if the slot is no longer this node's: then
  * attach again.
  *
- * Ordering: the state is read before the key.  Whoever takes a slot away
- * clears the key, and only after that another state is written, see slot_give().
- * A state word never comes back under
- * another node (see slots.c).  So if the key is right here and the state
- * is still the same when node_slot_advance() compares it, the slot was this
- * node's all the time, or has come back to it with the same last ID (litmus:
+ * Ordering: the state is read before the key.  Whoever takes a slot away clears the
+ * key, and only after that the state of another node is written, see slot_give().  A
+ * state word never comes back under another node (see slots.c).  So if the key is right
+ * here and the state is still the same when node_slot_advance() compares it, the slot
+ * was this node's all the time, or has come back to it with the same last ID (litmus:
  * key-old-session, key-new-session).
  */
 static inline bool

@@ -108,7 +108,8 @@ announce(uint64 last)
  *
  * Ordering: none between the two parts of the word.  Of a transaction that must not be
  * missed an ID was found, or a block was ended, before this: by that, all that announce()
- * and PostgreSQL have written for it is seen (litmus: words-tag, words-tag-lives).
+ * and PostgreSQL have written for it is seen (litmus: words-owner,
+ * words-owner-lives).
  */
 static uint64
 bound_of_writer(int number)
@@ -196,9 +197,10 @@ writers_bound(void)
 /*
  * Keep a bound for a transaction that is being prepared.
  *
- * Ordering: the bound is written before the xid, and that before the word is cleared, by
- * after_transaction() or, for its lxid, by PostgreSQL (litmus: entries).  Who finds the
- * bound of another transaction in an entry finds the one before over (litmus:
+ * Ordering: the bound is written before the xid, for who reads entries alone (litmus:
+ * entry-whole), and both before the word is cleared, by after_transaction() or, for its
+ * lxid, by PostgreSQL, whose locks in between are no barriers (litmus: entries).  Who
+ * finds the bound of a later transaction in an entry finds the one before over (litmus:
  * entry-again).
  */
 static void
