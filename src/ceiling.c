@@ -125,9 +125,10 @@ note_standbys(Reservation *reservation)
 /*
  * The tick up to which IDs of this session may leave.
  *
- * Ordering: a session reads it before it advances a state, which is a full
- * barrier.  It is raised after the ceiling was flushed, and lowered before all
- * slots are taken from their nodes: then that fails.
+ * Ordering: a session reads it after the state of its node, and before it advances
+ * that.  It is raised after the ceiling was flushed (litmus: ceiling-before-row), and
+ * lowered before all slots are taken from their nodes: then that fails (litmus:
+ * durable).
  */
 uint64
 ceiling_mark(void)
@@ -147,7 +148,9 @@ ceiling_mark(void)
  * until that is raised.  Page locked.
  *
  * Ordering: durable is gone before the slots are.  A session that has found it
- * high enough before advances its node before the slot is taken, or not at all.
+ * high enough before advances its node before the slot is taken, or not at all: who
+ * finds a new start finds durable gone, by the barrier of slot_give() (litmus: durable).
+ * That the slots are loaded is said last (litmus: loaded).
  */
 static void
 start_above(uint64 ceiling)
@@ -161,7 +164,6 @@ start_above(uint64 ceiling)
 	reservation->sent = 0;
 	reservation->written_at = flushed;
 	SpinLockRelease(&reservation->mutex);
-	pg_memory_barrier();
 	node_slots_restart(ceiling);
 	reservation->written = ceiling;
 	if (!pg_atomic_read_u32(&reservation->loaded))

@@ -199,7 +199,7 @@ worth_waiting(const LeaseInfo *info, uint64 began)
  * cancellably and not for long; NULL if there is no lease then, and why.
  *
  * Ordering: busy is read before the slot; the worker gives that to the node before it
- * is no longer busy.
+ * is no longer busy (litmus: busy-slot).
  */
 NodeSlot *
 lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
@@ -227,7 +227,7 @@ lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
  * node's.  False if no renewal is on its way or it takes too long.
  *
  * Ordering: busy is read before the limit; the worker raises that before it is no
- * longer busy.
+ * longer busy (litmus: busy-limit).
  */
 bool
 lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)

@@ -102,7 +102,8 @@ is_out_of_reach(uint64 timestamp, uint64 limit)
 /*
  * Give the slot of the lease, which is taken, to a node.  Lock held exclusively.
  *
- * Ordering: the limit is written before the state and the key, see slot_give().
+ * Ordering: the limit is written before the state, by the barrier of slot_give()
+ * (litmus: limit-old-session, limit-new-lease, limit-new-node).
  */
 static void
 give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
@@ -113,7 +114,6 @@ give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
 	node_slots->was_leased[node_slots->next_leased] = node_key(node);
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, limit);
-	pg_write_barrier();
 	if (is_out_of_reach(node_slots->watermark.settled, limit))
 		restart_watermark(timestamp);
 	(void) slot_start(slot, node_key(node), new_start(timestamp), 0);

@@ -120,12 +120,12 @@ typedef struct NodeReport
  * Read a node's state word.  False if the slot is no longer this node's: then
  * attach again.
  *
- * Ordering: the state is read before the key.  Whoever takes a slot away
- * clears the key before it touches the state, and whoever gives it to a node
- * writes the state before the key.  A state word never comes back under
- * another node (see slots.c).  So if the key is right here and the state
- * is still the same when node_slot_advance() compares it, the slot was this
- * node's all the time, or has come back to it with the same last ID.
+ * Ordering: the state is read before the key.  Whoever takes a slot away clears the
+ * key, and only after that the state of another node is written, see slot_give().  A
+ * state word never comes back under another node (see slots.c).  So if the key is right
+ * here and the state is still the same when node_slot_advance() compares it, the slot
+ * was this node's all the time, or has come back to it with the same last ID (litmus:
+ * key-old-session, key-new-session).
  */
 static inline bool
 node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
@@ -138,21 +138,26 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
 /*
  * The last tick of the slot's lease.
  *
- * Ordering: it is read after the state and the key.  Within one life of a slot it
- * never falls, so the node has this limit or a later one when its state is
- * compared.  It is asked for a tick before that is entered, or waited for: the other
- * IDs of that tick, and a block of them, are at or below it as well.
+ * Ordering: it is read after the state, by the barrier of node_slot_read().  Within
+ * one life of a slot it never falls, so the node has this limit or a later one when its
+ * state is compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
+ *
+ * It is asked for a tick before that is entered, or waited for: the other IDs of that
+ * tick, and a block of them, are at or below it as well.
  */
 static inline uint64
 node_slot_limit(NodeSlot *slot)
 {
-	pg_read_barrier();
 	return pg_atomic_read_u64(&slot->limit);
 }
 
 /*
- * Make next the node's last ID if its state is still the expected one.  A full
- * barrier.  False, with *expected set anew, if another session was faster.
+ * Make next the node's last ID if its state is still the expected one.  False, with
+ * *expected set anew, if another session was faster.
+ *
+ * Ordering: a compare-and-swap is an acquire, also one that fails, and a release.  It is
+ * no full barrier: on ARM, what is read after it may be read before others see the new
+ * state.  Nothing here needs more (litmus: words-state, words-put-off).
  */
 static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
@@ -164,19 +169,21 @@ node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
  * The life of a slot.  IDs that a session has taken from a node are good as long as
  * it is the same: then nobody has taken the slot away, to start its node anew.
  *
- * Ordering: it is read before the state, and raised before that is replaced.  So IDs
- * that were taken in an older life are never thought to be of a newer one.
+ * Ordering: it is read before the key, by the barrier of node_slot_read(), and raised
+ * after that was cleared.  Where it is raised without that, see settle_blocks().  So IDs
+ * that were taken in an older life are never thought to be of a newer one (litmus: life,
+ * blocks-ended).
  */
 static inline uint32
 node_slot_life(NodeSlot *slot)
 {
-	uint32		life = pg_atomic_read_u32(&slot->life);
-
-	pg_read_barrier();
-	return life;
+	return pg_atomic_read_u32(&slot->life);
 }
 
-/* Ordering: it is counted before the state is advanced, and that is a full barrier. */
+/*
+ * Ordering: it is counted before the state is advanced, which is a release: who finds
+ * the block in the state finds it counted (litmus: blocks-counted).
+ */
 static inline void
 node_slot_count_block(NodeSlot *slot)
 {

@@ -294,10 +294,10 @@ slot_report(NodeSlot *slot, NodeReport *report)
  * Take a slot away from its node, and return its last state.  Lock held
  * exclusively.
  *
- * Ordering: the key is cleared before the state is replaced (an exchange is a
- * full barrier).  A session of the node that has read the state before can
- * still advance it up to the exchange, and that ID is in what the exchange
- * returns; after it, its compare-and-swap fails.
+ * Ordering: a session of the node that has read the state before can still advance it
+ * up to the exchange, and that ID is in what the exchange returns; after it, its
+ * compare-and-swap fails.  The exchange is an acquire, so what was announced for that
+ * ID is seen from here on (litmus: taken-has-all, words-taken).
  */
 uint64
 slot_take(NodeSlot *slot)
@@ -320,14 +320,19 @@ slot_own_state(NodeSlot *slot, uint64 state)
 /*
  * Let a node have a slot that was taken.
  *
- * Ordering: the state is written before the key, see node_slot_read().
+ * Ordering: who finds the state that is written here, in node_slot_read(), finds all
+ * that was done before: the key was cleared, perhaps by another process, and the limit
+ * is that of the lease.  Between them is only the lock, which sessions do not take, so
+ * it needs the barrier (litmus: key-old-session, limit-new-lease, limit-new-node).  The
+ * order of state and key does not matter: with the key alone, a session finds a state
+ * that it cannot advance, and attaches again (litmus: key-new-session).
  */
 void
 slot_give(NodeSlot *slot, NodeKey key, uint64 state)
 {
 	slot->cut_tick = 0;
-	pg_atomic_write_u64(&slot->state, state);
 	pg_write_barrier();
+	pg_atomic_write_u64(&slot->state, state);
 	pg_atomic_write_u32(&slot->key, key);
 }
 

@@ -77,7 +77,7 @@ typedef struct Told
  * Ordering: whoever takes a block reads the life, and then the state, counts the block,
  * and then advances the state.  Here all is looked at the other way round.  So a block
  * is in the state that first is of, and in the number, or begins at first or above; and
- * so does a block of the life that begins here.
+ * so does a block of the life that begins here (litmus: blocks-counted, blocks-ended).
  */
 static uint64
 settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 first)
@@ -101,6 +101,9 @@ settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 first)
 /*
  * Put a node at the end of the past, if its state is still the same.  Else *state is
  * what it is now.
+ *
+ * Ordering: a session that was faster has announced its ID before (litmus:
+ * words-put-off).
  */
 static void
 put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
@@ -217,7 +220,9 @@ place_of(Snapshot snapshot)
  * what it is for one that may be older.  Not to be called before the ceiling was loaded.
  *
  * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
- * out before is announced by then, or over, and what is over is in the snapshot.
+ * out before is announced by then, or over, and what is over is in the snapshot (litmus:
+ * words-state).  The barrier is a full one: blocks were ended before the words are read
+ * (litmus: words-lives, words-lives-other).
  */
 static uint64
 find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)

@@ -58,7 +58,13 @@ writer_of_session(PGPROC **proc)
 	return &node_slots->writers[compat_proc_number(*proc)];
 }
 
-/* Lower a word, 0 being above all.  A full barrier. */
+/*
+ * Lower a word, 0 being above all.
+ *
+ * Ordering: it ends with a full barrier, which a compare-and-swap is not on ARM: the life
+ * of a block is read after all can see the word (litmus: words-lives,
+ * words-lives-other).
+ */
 static void
 lower_bound(Writer *writer, uint64 last)
 {
@@ -94,11 +100,17 @@ announce(uint64 last)
 		return;
 	writer = writer_of_session(&proc);
 	pg_atomic_write_u32(&writer->lxid, compat_lxid(proc));
-	pg_write_barrier();
 	lower_bound(writer, last);
 }
 
-/* The bound of a process's open transaction; 0 if there is none. */
+/*
+ * The bound of a process's open transaction; 0 if there is none.
+ *
+ * Ordering: none between the two parts of the word.  Of a transaction that must not be
+ * missed an ID was found, or a block was ended, before this: by that, all that announce()
+ * and PostgreSQL have written for it is seen (litmus: words-owner,
+ * words-owner-lives).
+ */
 static uint64
 bound_of_writer(int number)
 {
@@ -107,7 +119,6 @@ bound_of_writer(int number)
 
 	if (bound == 0)
 		return 0;
-	pg_read_barrier();
 	return pg_atomic_read_u32(&writer->lxid) ==
 		*(volatile LocalTransactionId *) &compat_lxid(&ProcGlobal->allProcs[number]) ? bound : 0;
 }
@@ -167,7 +178,7 @@ writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 /*
  * The least ID that an open transaction may have made, or above all if there is none.
  *
- * Ordering: the words are read before the entries, see the invariants.
+ * Ordering: the words are read before the entries, see the invariants (litmus: entries).
  */
 uint64
 writers_bound(void)
@@ -183,7 +194,15 @@ writers_bound(void)
 	return least;
 }
 
-/* Keep a bound for a transaction that is being prepared. */
+/*
+ * Keep a bound for a transaction that is being prepared.
+ *
+ * Ordering: the bound is written before the xid, for who reads entries alone (litmus:
+ * entry-whole), and both before the word is cleared, by after_transaction() or, for its
+ * lxid, by PostgreSQL, whose locks in between are no barriers (litmus: entries).  Who
+ * finds the bound of a later transaction in an entry finds the one before over (litmus:
+ * entry-again).
+ */
 static void
 note_prepared(uint64 own_xid, uint64 bound)
 {
@@ -198,6 +217,7 @@ note_prepared(uint64 own_xid, uint64 bound)
 		pg_atomic_write_u64(&prepared->bound, bound);
 		pg_write_barrier();
 		pg_atomic_write_u64(&prepared->xid, own_xid);
+		pg_write_barrier();
 		return;
 	}
 	elog(ERROR, "no place for a prepared transaction that has generated IDs");

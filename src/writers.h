@@ -24,7 +24,8 @@ extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *boun
  *
  * Ordering: it is announced before the state of a node is advanced, and before the life
  * of a block is read.  Whoever finds the ID in a state finds it announced, or its
- * transaction over.
+ * transaction over (litmus: words-state); whoever ends a block, and then finds nothing
+ * announced, has ended it before its next ID (litmus: words-lives).
  */
 static inline void
 about_to_make(uint64 next)
