@@ -1,14 +1,16 @@
 # shellcheck shell=bash disable=SC2154
 #
 # chroots.sh
-#		What scripts/test-matrix, scripts/test-pg-upgrade, scripts/test-neighbours and
-#		scripts/packages have in common: Debian's releases, each in a folder of its own.
+#		What scripts/test-matrix, scripts/test-arch, scripts/test-pg-upgrade,
+#		scripts/test-neighbours and scripts/packages have in common: Debian's releases,
+#		each in a folder of its own.
 #
 # To be sourced after common.sh, which sets the variables that are not set here.
 # The caller sets the trap for EXIT and calls cleanup_chroots in it.
 #
 # For each release a pristine tree is kept in a cache: Debian's minimal system and
-# its PostgreSQL, nothing else.  Commands run in copies of it that are
+# its PostgreSQL, nothing else.  One of an emulated architecture also has what
+# scripts/test installs: that takes long there.  Commands run in copies of it that are
 # thrown away, in name spaces of their own for mounts and processes: whatever they
 # mount or start is gone when they end, however they end.  They share the network
 # with this machine, and the packages that they download.
@@ -154,7 +156,8 @@ keep_archives()
 	find "$2/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec ln -f -t "$cache/archives/$1" {} + 2>/dev/null || true
 }
 
-# See to it that the cache has the pristine tree of a release, "npm", or of what is built.
+# See to it that the cache has the pristine tree of a release, of an architecture, "npm", or
+# of what is built.
 make_pristine()
 {
 	local lock
@@ -177,18 +180,30 @@ make_pristine()
 
 make_debian()
 {
-	local release=$1 new=$2 suite=$1 package=postgresql script mirror security
-	local -a arguments=()
+	local release=$1 new=$2 suite=$1 package=postgresql headers='' script mirror security
+	local -a arguments=(--variant=minbase) tools=()
 
-	if [[ $release == experimental ]]; then
-		suite=sid
-		package=$experimental_postgresql
-	fi
+	case $release in
+		experimental)
+			suite=sid
+			package=$experimental_postgresql
+			;;
+		i386)
+			suite=trixie
+			arguments+=(--arch=i386)
+			;;
+		arm64 | s390x)
+			suite=trixie
+			arguments+=("--arch=$release")
+			tools=(libpq-dev gcc libc6-dev make libipc-run-perl libfaketime)
+			# without the compilers for JIT that it would have installed
+			headers=postgresql-server-dev-17
+			;;
+	esac
 	script=/usr/share/debootstrap/scripts/$suite
 	# One that debootstrap does not know yet is made as the newest that it knows.
 	[[ -e $script ]] || script=${script%/*}/sid
 	mirror=${MATRIX_MIRROR:-$(mirror_of Debian)}
-	arguments=(--variant=minbase)
 	[[ $mirror != https:* ]] || arguments+=(--include=ca-certificates)
 	arguments+=("$suite" "$new")
 	# Without a mirror debootstrap has one of its own.
@@ -216,11 +231,20 @@ make_debian()
 	printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
 	chmod 755 "$new/usr/sbin/policy-rc.d"
 	take_archives "$release" "$new"
+	# A mirror may lack a list for a while, as that of security updates: then without.
 	# shellcheck disable=SC2016 # that sh expands it
 	enter_quietly "$work/log/pristine" "$new" sh -ec '
-		apt-get -q update
+		apt-get -q update || true
 		apt-get -q -y dist-upgrade
-		apt-get -q -y --no-install-recommends install "$1"' - "$package" ||
+		headers=$1
+		shift
+		apt-get -q -y --no-install-recommends install "$@"
+		if [ "$headers" ]; then
+			cd /tmp
+			apt-get -q download "$headers"
+			dpkg -x "$headers"_*.deb /
+			rm "$headers"_*.deb
+		fi' - "$headers" "$package" ${tools[@]+"${tools[@]}"} ||
 		die "apt-get failed in the tree of $release"
 	keep_archives "$release" "$new"
 	rm -f "$new"/var/cache/apt/archives/*.deb
@@ -356,6 +380,47 @@ copy_tree_into()
 		--exclude=./unit_tests/build --exclude=./results --exclude=./tmp_check -cf - . |
 		tar -C "$1" --no-same-owner -xf -
 }
+
+# ---------------------------------------------------------------------------
+# The table at the end
+# ---------------------------------------------------------------------------
+
+declare -a table=()
+all_passed=true
+
+# Run a command that closes with "N passed, N failed" and the name of what it ran
+# on before that, in "PostgreSQL: NAME, ...", and add a row to the table.
+row()
+{
+	local name=$1 log=$cache/log/$1 began=$SECONDS result server status=0 time
+
+	shift
+	say "$name: running; it prints into $log."
+	"$@" >"$log" 2>&1 || status=$?
+	result=$(tail -n 1 "$log" | sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
+	server=$(sed -n 's/^PostgreSQL: \(.*\), .*/\1/p' "$log" | head -n 1)
+	if [[ -z $result || $result == "0 "* || $result != *" 0" ]] || ((status != 0)); then
+		all_passed=false
+		grep -E '^(not ok|not ok: .*|#? *Failed test|.* No subtests run|.*[1-9][0-9]* failed)' "$log" || tail -n 20 "$log"
+	fi
+	result=${result:-- -}
+	time=$((SECONDS - began))
+	table+=("$(printf '%-12s %-34s %8s %8s %5d:%02d' "$name" "${server:--}" "${result% *}" "${result#* }" \
+		$((time / 60)) $((time % 60)))")
+}
+
+# Print the table, whose first column gets this name.  False if anything failed.
+print_table()
+{
+	say ""
+	printf '%-12s %-34s %8s %8s %8s\n' "$1" PostgreSQL passed failed time
+	printf '%s\n' "${table[@]}"
+	$all_passed
+}
+
+# ---------------------------------------------------------------------------
+# The end
+# ---------------------------------------------------------------------------
 
 # The folder of this run's copies.  Those of runs that were killed are removed.
 make_copies()

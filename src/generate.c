@@ -306,14 +306,14 @@ next_after_all(Call *call)
 }
 
 /* The next ID of the session's node. */
-static pg_attribute_always_inline Datum
+static pg_attribute_always_inline int64
 next_id(Call *call)
 {
 	uint64_t	next;
 
 	if (unlikely(!next_at_once(&next)))
 		next = next_after_all(call);
-	return Int64GetDatum((int64) next);
+	return (int64) next;
 }
 
 /* scru64_generate() -> scru64: the next ID of the session's node. */
@@ -323,7 +323,7 @@ scru64_generate(PG_FUNCTION_ARGS)
 	Call		call = {0};
 
 	(void) fcinfo;
-	return next_id(&call);
+	PG_RETURN_INT64(next_id(&call));
 }
 
 static int32
@@ -360,7 +360,8 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 		InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 		for (int32 i = 0; i < count; i++)
 		{
-			Datum		id = next_id(&call);
+			int64		next = next_id(&call);
+			Datum		id = Int64GetDatumFast(next);	/* allocates nothing */
 			bool		isnull = false;
 
 			CHECK_FOR_INTERRUPTS();
@@ -380,6 +381,6 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 
 	funcctx = SRF_PERCALL_SETUP();
 	if (funcctx->call_cntr < funcctx->max_calls)
-		SRF_RETURN_NEXT(funcctx, next_id(funcctx->user_fctx));
+		SRF_RETURN_NEXT(funcctx, Int64GetDatum(next_id(funcctx->user_fctx)));
 	SRF_RETURN_DONE(funcctx);
 }

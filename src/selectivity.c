@@ -198,7 +198,10 @@ range_selectivity(const Context *context, const Range *range)
 {
 	Selectivity result = range->lower->share + range->upper->share - 1.0;
 
-	/* exactly the default: the estimator knew nothing */
+	/*
+	 * Exactly the default: the estimator knew nothing.  Where constants have 80
+	 * bits, as on i386, a double is never equal to it, in core neither.
+	 */
 	if (range->lower->share == DEFAULT_INEQ_SEL ||
 		range->upper->share == DEFAULT_INEQ_SEL)
 		return DEFAULT_RANGE_INEQ_SEL;

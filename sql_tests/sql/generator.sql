@@ -3,7 +3,7 @@
 -- other, and what takes long, is in the TAP tests.
 --
 -- Nodes that overlap must not be used within seconds of each other, so these
--- tests share out the first hexadecimal digit: 0, 2, 3 and 4 are used here, 5
+-- tests share out the first hexadecimal digit: 0, 2, 3, 4 and a are used here, 5
 -- by parallel, 6 and 7 by privileges, 8 by install.
 --
 SET client_min_messages = warning;
@@ -89,6 +89,15 @@ SELECT scru64_generate(-2147483648) LIMIT 1;
 SELECT count(*) FROM (SELECT scru64_generate(3) OFFSET 0) AS g;
 SELECT count(*) FROM (SELECT * FROM scru64_generate(1000) LIMIT 5) AS g;
 SELECT scru64_generate(1) > max(id) AS is_later FROM scru64_generate(count => 5) AS g (id);
+
+-- In FROM, a million take no more memory than the store of the executor, also where an
+-- ID is passed by reference.
+SET scru64.node_spec = '0xa/4';
+SET work_mem = '64kB';
+SELECT (SELECT sum(total_bytes) FROM pg_backend_memory_contexts) < 10000000 AS in_little_memory
+FROM scru64_generate(1000000) LIMIT 1;
+RESET work_mem;
+SET scru64.node_spec = '42/8';
 
 --
 -- In a table
