@@ -418,7 +418,7 @@ wait_until(
 	60,
 	sub {
 		generate();
-		my $pause = look('CASE WHEN failures > 0 THEN greatest(0, extract(epoch FROM next_attempt_at - now())) END');
+		my $pause = look('CASE WHEN failures > 0 THEN greatest(0, extract(epoch FROM next_attempt_at - clock_timestamp())) END');
 		$longest = $pause if $pause ne '' && $pause > $longest;
 		return look('failures') >= 8;
 	});
