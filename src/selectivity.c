@@ -245,10 +245,10 @@ estimate_conjuncts(const Context *context, List *conjuncts)
 /*
  * Note the conjuncts below AND, which a List is here, OR, NOT, IS TRUE and
  * whatever else has conditions in it.  A list of them is itself noted as a key,
- * so that nothing is noted twice.
+ * so that nothing is noted twice.  known is an HTAB: it is a walker's context.
  */
 static bool
-note_conjuncts(Node *node, HTAB *known)
+note_conjuncts(Node *node, void *known)
 {
 	List	   *conjuncts = NIL;
 	ListCell   *lc;
