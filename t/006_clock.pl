@@ -404,36 +404,42 @@ fresh_ok('12/8', 'a second after the start of 1970');
 
 # The tick is 282429536476, and four of two IDs are left.
 set_clock('4261-02-27 06:08:58');
-foreach my $n (1 .. 8)
+my $has_end_of_time = $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())') == 4261;
+SKIP:
 {
+	skip 'the clock of this machine has seconds of 32 bits', 1 if !$has_end_of_time;
+	foreach my $n (1 .. 8)
+	{
+		($out, $err) = try_statement($session, "SELECT give('13/23', 1)");
+	}
+	is($err, '', 'the last second that has IDs');
 	($out, $err) = try_statement($session, "SELECT give('13/23', 1)");
+	like(
+		$err,
+		qr/ERROR:  58000: .*\n.*DETAIL: .*4261-02-27.*\n.*HINT: .*clock/,
+		'its node is exhausted');
+	is( $node->safe_psql(
+			'postgres',
+			"SELECT count(*), max(tick_of(id)), disorder('13/23') FROM ids WHERE node = '13/23'"
+		),
+		"8|$last_tick|0",
+		'it has given all but reserved IDs');
+	set_clock('4261-02-27 06:08:59');
+	no_id('1/8', '4261-02-27 06:0', 'a node that has IDs, at the end of time');
+	no_id('14/8', '4261-02-27 06:0', 'a node without IDs, at the end of time');
+	set_clock('+' . 8000 * 365 * 86400);
+	my $year =
+	  $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())');
+	cmp_ok($year, '>', 9000, 'the clock says about 10000');
+	no_id('1/8', "$year-", 'a node that has IDs, long after the end of time');
+	no_id('15/8', "$year-", 'a node without IDs, long after the end of time');
 }
-is($err, '', 'the last second that has IDs');
-($out, $err) = try_statement($session, "SELECT give('13/23', 1)");
-like(
-	$err,
-	qr/ERROR:  58000: .*\n.*DETAIL: .*4261-02-27.*\n.*HINT: .*clock/,
-	'its node is exhausted');
-is( $node->safe_psql(
-		'postgres',
-		"SELECT count(*), max(tick_of(id)), disorder('13/23') FROM ids WHERE node = '13/23'"
-	),
-	"8|$last_tick|0",
-	'it has given all but reserved IDs');
-set_clock('4261-02-27 06:08:59');
-no_id('1/8', '4261-02-27 06:0', 'a node that has IDs, at the end of time');
-no_id('14/8', '4261-02-27 06:0', 'a node without IDs, at the end of time');
-set_clock('+' . 8000 * 365 * 86400);
-my $year =
-  $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())');
-cmp_ok($year, '>', 9000, 'the clock says about 10000');
-no_id('1/8', "$year-", 'a node that has IDs, long after the end of time');
-no_id('15/8', "$year-", 'a node without IDs, long after the end of time');
 
 # The clock is right again.
 set_clock('+0');
 clock_behind_ok($session, '13/23',
-	'the clock is right, the node of the end of time');
+	'the clock is right, the node of the end of time')
+  if $has_end_of_time;
 fresh_ok($_, "the clock is right, node $_")
   foreach ('10/8', '11/8', '12/8', '14/8', '15/8');
 $session->query_safe("SELECT give('1/8', 100)");

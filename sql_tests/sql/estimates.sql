@@ -362,7 +362,7 @@ RETURN format(query,
 							  pg_temp.bound(k * 100 + 50, kind)),
 					   separator ORDER BY k)
 	 FROM generate_series(1, count) AS k));
-SET statement_timeout = '2min';
+SET statement_timeout = '15min';
 SELECT separator, condition, array_agg(count ORDER BY count) AS counts,
 	   array_agg(count ORDER BY count) FILTER (WHERE NOT pg_temp.alike(a, b)) AS differing,
 	   array_agg(count ORDER BY count) FILTER (WHERE NOT pg_temp.alike(c, b)) AS differing_times
