@@ -10,16 +10,12 @@ use lib $FindBin::RealBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Scru64Fault qw(can_set_clock with_clock);
 use Scru64Test;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my ($libfaketime) =
-  glob(
-	'/usr/lib/*/faketime/libfaketime.so.1 /usr/lib*/faketime/libfaketime.so.1'
-  );
-plan skip_all => 'libfaketime is not installed'
-  if !defined $libfaketime || !-e $libfaketime;
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 # Milliseconds that a wait may need to end, and to see that the clock was set.
 my $at_once = 400;
@@ -29,33 +25,17 @@ my $look_at_clock = 2000;
 my $last_tick = 282429536479;
 
 my $node = new_node('main');
-my $clock_file = $node->basedir . '/clock';
 
-# Set the server's clock: seconds to add to the real one, or a time at which it
-# stands still.
 sub set_clock
 {
 	my ($clock) = @_;
 
-	# the server reads the file all the time, so let it be there all the time
-	append_to_file("$clock_file.new", "$clock\n");
-	rename("$clock_file.new", $clock_file) or die "could not rename: $!";
+	Scru64Fault::set_clock($node, $clock);
 	return;
 }
 
 set_clock('+0');
-{
-	local %ENV = %ENV;
-
-	$ENV{LD_PRELOAD} = $libfaketime;
-	$ENV{FAKETIME_TIMESTAMP_FILE} = $clock_file;
-	$ENV{FAKETIME_NO_CACHE} = 1;
-	$ENV{FAKETIME_DISABLE_SHM} = 1;
-	# sleeping takes its time whatever the clock says
-	$ENV{DONT_FAKE_MONOTONIC} = 1;
-	$ENV{TZ} = 'UTC';
-	$node->start;
-}
+with_clock($node, sub { $node->start });
 $node->safe_psql('postgres', 'CREATE EXTENSION scru64');
 add_helpers($node);
 $node->safe_psql(

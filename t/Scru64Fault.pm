@@ -50,7 +50,9 @@ our @EXPORT = qw(
   with_clock
 );
 
-my ($libfaketime) = grep { -e $_ }
+# The one that the server can be run with: one that is built with another C library, or
+# with the address sanitizer, may run with none.
+my ($libfaketime) = grep { -e $_ && can_preload($_) }
   glob('/usr/lib/*/faketime/libfaketime.so.1 /usr/lib*/faketime/libfaketime.so.1');
 
 #
@@ -84,6 +86,15 @@ sub replace_file
 #
 # The server and its clock
 #
+
+# Can the server be run with a library that is loaded before its own?
+sub can_preload
+{
+	my ($library) = @_;
+
+	local $ENV{LD_PRELOAD} = $library;
+	return IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', '/dev/null');
+}
 
 sub can_set_clock
 {
@@ -136,15 +147,17 @@ sub with_clock
 #
 
 # Give a server that is stopped a disk on which flushes of the WAL can be held.  False
-# if there is no compiler.
+# if there is no compiler, or the server cannot be run with what it makes.
 sub make_disk
 {
 	my ($node) = @_;
 	my ($dir) = __FILE__ =~ m{^(.*)/};
+	my $library = $node->basedir . '/hold_flush.so';
 
 	$node->append_conf('postgresql.conf', "fsync = on\nwal_sync_method = fdatasync");
-	return system('cc', '-shared', '-fPIC', '-o', $node->basedir . '/hold_flush.so',
-		"$dir/hold_flush.c") == 0;
+	return 1 if system('cc', '-shared', '-fPIC', '-o', $library, "$dir/hold_flush.c") == 0 && can_preload($library);
+	unlink($library);
+	return 0;
 }
 
 # From here on no flush ends until they are released.
