@@ -23,7 +23,7 @@ $node->append_conf('postgresql.conf', "scru64.rollback_allowance = '3s'");
 # not matter how fast the machine is.
 my $clock = time();
 
-sub pass
+sub let_pass
 {
 	my ($seconds) = @_;
 
@@ -32,7 +32,7 @@ sub pass
 	return set_clock($node, strftime('%Y-%m-%d %H:%M:%S', gmtime($clock)) . sprintf('.%03d', 1000 * ($clock - int($clock))));
 }
 
-pass(0);
+let_pass(0);
 start_server($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION scru64');
 add_helpers($node);
@@ -100,7 +100,7 @@ sub last_id
 
 sub idle
 {
-	pass(3.5);
+	let_pass(3.5);
 	return;
 }
 
@@ -183,7 +183,7 @@ is( nodes_in_view(),
 set_parameter($node, 'scru64.rollback_allowance', '5s', values %sessions);
 generates_ok('3/23', 'a node runs ahead of the clock', 30);
 set_parameter($node, 'scru64.rollback_allowance', '1s', values %sessions);
-pass(1.5);
+let_pass(1.5);
 is( $node->safe_psql(
 		'postgres',
 		"SELECT lead > '500 ms' FROM scru64_generators WHERE node_id_size = 23"
@@ -203,7 +203,7 @@ for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 		last;
 	}
 	last if $err !~ /55006/;
-	pass(0.1);
+	let_pass(0.1);
 }
 is($err, '', 'it is refused until the clock has caught up');
 is( $node->safe_psql(
