@@ -231,10 +231,9 @@ make_debian()
 	printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
 	chmod 755 "$new/usr/sbin/policy-rc.d"
 	take_archives "$release" "$new"
-	# A mirror may lack a list for a while, as that of security updates: then without.
 	# shellcheck disable=SC2016 # that sh expands it
 	enter_quietly "$work/log/pristine" "$new" sh -ec '
-		apt-get -q update || true
+		apt-get -q update
 		apt-get -q -y dist-upgrade
 		headers=$1
 		shift

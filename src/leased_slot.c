@@ -89,7 +89,7 @@ is_set_by_hand(Scru64Node node)
 /*
  * Would a lease that ends with the tick limit have no ID after this tick, or none before
  * the clock has caught up?  A ceiling that is far ahead must not leave the server without
- * IDs: that is what a new lease is for.
+ * IDs: that is what a new lease is for.  Not clock_tick(), which may raise: lock held.
  */
 static bool
 is_out_of_reach(uint64 timestamp, uint64 limit)

@@ -29,7 +29,8 @@
  *
  *	- A watermark holds for all snapshots that are taken after it was found.  So the
  *	  highest one does, and what is told to statements of now never falls, unless
- *	  scru64_set_ceiling() has all nodes begin anew.
+ *	  restart_watermark() was called: by scru64_set_ceiling(), which has all nodes begin
+ *	  anew, and for a lease that is out of reach of what was settled.
  *
  *-------------------------------------------------------------------------
  */

@@ -8,7 +8,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use POSIX qw(strftime);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
@@ -33,8 +32,7 @@ sub move_clock
 	my ($ms) = @_;
 
 	$clock_ms += $ms;
-	set_clock($_, strftime('%Y-%m-%d %H:%M:%S', gmtime(int($clock_ms / 1000))) . sprintf('.%03d', $clock_ms % 1000))
-	  foreach @clocks;
+	stop_clock($_, $clock_ms / 1000) foreach @clocks;
 	return;
 }
 

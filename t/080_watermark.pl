@@ -23,15 +23,6 @@ my ($id, $other, $before, $out, $err);
 start_server($node);
 add_events($node);
 
-# Let the clock of the server stand still: then all IDs are of one tick, or ahead.
-sub stop_clock
-{
-	my $now = $node->safe_psql('postgres', "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')");
-
-	set_clock($node, $now);
-	return;
-}
-
 # No node has begun, and all begin now.
 sub begin_anew
 {
@@ -48,10 +39,10 @@ sub above_ok
 }
 
 #
-# What begins, or comes back, does so above it.  The clock stands, so that nothing else
-# sees to it.
+# What begins, or comes back, does so above it.  The clock stands still: all IDs are of
+# one tick, or ahead, and nothing else sees to it.
 #
-stop_clock();
+stop_clock($node, time);
 begin_anew();
 $id = put($node, '5/12');
 put($node, '600/12');
@@ -143,7 +134,7 @@ cmp_ok(watermark($node), 'ge', $before, 'and it has not gone back');
 # All IDs are of the tick that the ceiling is at: a node that has given out less holds
 # nothing back when that is over.
 set_parameter($node, 'scru64.rollback_allowance', '0');
-stop_clock();
+stop_clock($node, time);
 begin_anew();
 set_clock($node, '+0');
 put($node, '1/8');

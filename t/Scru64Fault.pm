@@ -10,6 +10,7 @@ use warnings;
 use Cwd qw(abs_path);
 use Exporter 'import';
 use IPC::Run;
+use POSIX qw(strftime);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Test;
@@ -46,6 +47,7 @@ our @EXPORT = qw(
   soon
   start_load
   start_server
+  stop_clock
   wait_for_flush
   with_clock
 );
@@ -108,6 +110,16 @@ sub set_clock
 	my ($node, $clock) = @_;
 
 	replace_file($node->basedir . '/clock', "$clock\n");
+	return;
+}
+
+# Have the clock of a server stand still at a time, in seconds since 1970.
+sub stop_clock
+{
+	my ($node, $time) = @_;
+	my $ms = sprintf('%.0f', $time * 1000);
+
+	set_clock($node, strftime('%Y-%m-%d %H:%M:%S', gmtime(int($ms / 1000))) . sprintf('.%03d', $ms % 1000));
 	return;
 }
 
