@@ -171,6 +171,7 @@ make_pristine()
 			npm) make_npm "$copies/$1.new" ;;
 			cassert) make_built "$1" --enable-cassert ;;
 			blocks32) make_built "$1" --enable-cassert --with-blocksize=32 ;;
+			musl) make_built "$1" CC=musl-gcc --without-openssl --without-zlib ;;
 			*) make_debian "$1" "$copies/$1.new" ;;
 		esac
 		mv "$copies/$1.new" "$cache/$1"
@@ -336,7 +337,7 @@ make_built()
 		sed -n "/ trixie /s/^deb /deb-src /p" /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 		apt-get -q update
 		apt-get -q -y --no-install-recommends install \
-			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev zlib1g-dev
+			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev musl-tools zlib1g-dev
 		mkdir /build
 		cd /build
 		apt-get -q --download-only source postgresql-17
