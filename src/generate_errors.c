@@ -80,7 +80,7 @@ node_spec_not_set(void)
 					   NODE_SPEC_SETTING) :
 			 errdetail("The parameter \"%s\" is empty, and environment variable %s is ignored: invalid node spec \"%s\".",
 					   NODE_SPEC_SETTING, "SCRU64_NODE_SPEC", bad_spec),
-			 errhint("Give every server a number that no other server has, here 42: LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '42/8'; SELECT pg_reload_conf(); Or set \"%s\", and have one leased.",
+			 errhint("Write for NODE a number from 0 to 255 that no other server has: LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = 'NODE/8'; SELECT pg_reload_conf(); Or set \"%s\", and have one leased.",
 					 REALM_SETTING)));
 }
 
