@@ -102,10 +102,10 @@ sub has_gist
 {
 	my ($node) = @_;
 
-	return $node->safe_psql('postgres', q(SELECT count(*) FROM pg_available_extensions WHERE name = 'btree_gist'));
+	return $node->safe_psql('postgres', q(SELECT count(*) = 2 FROM pg_available_extensions WHERE name IN ('btree_gist', 'btree_gin'))) eq 't';
 }
 
-# GiST indexes; where the version has temporal keys, with these
+# GiST and GIN indexes; where the version has temporal keys, with these
 sub create_gist
 {
 	my ($node, $db, $schema) = @_;
@@ -116,6 +116,8 @@ SET search_path = public, $schema;
 CREATE EXTENSION scru64_gist SCHEMA $schema CASCADE;
 CREATE INDEX event_gist ON event USING gist (id);
 CREATE TABLE booking (id scru64, during int4range, EXCLUDE USING gist (id WITH =, during WITH &&));
+CREATE EXTENSION scru64_gin SCHEMA $schema CASCADE;
+CREATE INDEX event_gin ON event USING gin (id, others);
 INSERT INTO booking SELECT id, int4range(n, n + 1) FROM event, generate_series(1, 2) AS n;
 ));
 	create_temporal($node, $db, $schema) if $node->pg_version >= 18;
