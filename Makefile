@@ -1,7 +1,7 @@
 PG_CONFIG ?= pg_config
 
 # The version is the control file's and nobody else's.
-EXTENSION = scru64 scru64_realm
+EXTENSION = scru64 scru64_gin scru64_gist scru64_realm
 EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" scru64.control)
 
 MODULE_big = scru64
@@ -35,6 +35,8 @@ OBJS = \
 
 DATA = \
 	sql/scru64--1.0.sql \
+	sql/scru64_gin--1.0.sql \
+	sql/scru64_gist--1.0.sql \
 	sql/scru64_realm--1.0.sql
 PGFILEDESC = "scru64 - SCRU64 identifiers"
 

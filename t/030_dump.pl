@@ -63,6 +63,19 @@ SELECT count(*) FROM event JOIN typed ON d = id AND id <@ r;
 )) =~ s/\n\d{3,4}$//r,
 		"2/8\nt|t|t|t",
 		"$name: it goes on");
+	if (has_gist($node))
+	{
+		my $refused = 'conflicting key value violates exclusion constraint';
+		my %error = (booking => "$refused \"booking_id_during_excl\"");
+
+		$error{price} = "$refused \"price_pkey\"" if $node->pg_version >= 18;
+		foreach my $table (sort keys %error)
+		{
+			my ($status, $out, $error) = $node->psql($db, "INSERT INTO $table SELECT * FROM $table LIMIT 1");
+
+			like($error, qr/$error{$table}/, "$name: $table excludes what it did");
+		}
+	}
 	return;
 }
 

@@ -251,9 +251,9 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 	# A made up version lacks the last ruled section of the current script, and what
 	# is before it up to one with a comment.
 	my $script = read_file("$share/extension/$name--$current{$name}.sql");
-	my ($rest, $last) = $script =~ /\A(.*\n)(-- -{70,}\n-- .*?\n-- -{70,}\n.*^COMMENT ON .*)\z/ms
+	my ($rest, $last) = $script =~ /\A(.*\n)(-- -{70,}\n-- .*?\n-- -{70,}\n.*^\s*COMMENT ON .*)\z/ms
 	  or die "the script of $name has no ruled section with a comment";
-	(my $forgetful = $last) =~ s/^COMMENT ON [^;]*;//m;
+	(my $forgetful = $last) =~ s/^\s*COMMENT ON [^;]*;//m;
 
 	write_version($name, '0.9', $rest, $last);
 	is(difference($fresh{$name}, describe($name, '0.9')),

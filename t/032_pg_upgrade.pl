@@ -114,6 +114,9 @@ my %finds = (
 	event_brin => q(SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-31 00:00+00'),
 	event_multi => q(SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-31 00:00+00'),
 	event_bloom => q(SELECT count(*) FROM event WHERE parent = (SELECT min(id) FROM event)),
+	event_gist => q(SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-31 00:00+00'),
+	event_gin => q(SELECT count(*) FROM event WHERE id = (SELECT min(id) FROM event)),
+	booking_id_during_excl => q(SELECT count(*) FROM booking WHERE id = (SELECT min(id) FROM event) AND during && '[1,3)'),
 	event_others => q(SELECT count(*) FROM event WHERE others @> '{0u2r85hm2pt3}'),
 	part_old_pkey => q(SELECT count(*) FROM part WHERE id < timestamptz '2026-01-01 00:00+00'),
 	hashed_0_pkey => q(SELECT count(*) FROM hashed WHERE id > '0u2r85hm2pt3'));
@@ -249,6 +252,19 @@ ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 	FUNCTION 6 (scru64, scru64) btint8skipsupport(internal);
 ));
 			is($with->safe_psql('everything', $members), '1', "$major: it can be added");
+
+			my $temporal = 'CREATE TABLE refused (item scru64, valid int4range, PRIMARY KEY (item, valid WITHOUT OVERLAPS))';
+			my ($status, $out, $error) = $with->psql('everything', $temporal);
+			like($error, qr/could not identify an equality operator/, "$major: so with temporal keys");
+			$with->safe_psql('everything', q(
+ALTER EXTENSION btree_gist UPDATE;
+ALTER OPERATOR FAMILY scru64_ops USING gist ADD
+	FUNCTION 11 (scru64, scru64) gbt_int8_sortsupport(internal),
+	FUNCTION 12 ("any", "any") gist_translate_cmptype_btree(integer);
+));
+			create_temporal($with, 'everything', 'public');
+			is($with->safe_psql('everything', q(SELECT bool_and(amvalidate(oid)) FROM pg_opclass WHERE opcintype = 'scru64'::regtype)),
+				't', "$major: these too can be added");
 			$skip_support = 1;
 		}
 	}

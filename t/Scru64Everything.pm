@@ -7,10 +7,14 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use FindBin;
+use Scru64Examples;
 use Test::More;
 
 our @EXPORT = qw(
   create_everything
+  create_temporal
+  has_gist
   same_dump
 );
 
@@ -89,6 +93,50 @@ INSERT INTO hashed SELECT FROM generate_series(1, 1000);
 INSERT INTO typed
 SELECT id, ROW(id, id::event_id)::pair, id_range(id, (id::bigint + 1)::scru64) FROM event WHERE scru64_node_ctr(id) % 2 = 0;
 REFRESH MATERIALIZED VIEW days;
+));
+	create_gist($node, $db, $schema) if has_gist($node);
+	return;
+}
+
+sub has_gist
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres', q(SELECT count(*) = 2 FROM pg_available_extensions WHERE name IN ('btree_gist', 'btree_gin'))) eq 't';
+}
+
+# GiST and GIN indexes; where the version has temporal keys, with these
+sub create_gist
+{
+	my ($node, $db, $schema) = @_;
+
+	$node->safe_psql(
+		$db, qq(
+SET search_path = public, $schema;
+CREATE EXTENSION scru64_gist SCHEMA $schema CASCADE;
+CREATE INDEX event_gist ON event USING gist (id);
+CREATE TABLE booking (id scru64, during int4range, EXCLUDE USING gist (id WITH =, during WITH &&));
+CREATE EXTENSION scru64_gin SCHEMA $schema CASCADE;
+CREATE INDEX event_gin ON event USING gin (id, others);
+INSERT INTO booking SELECT id, int4range(n, n + 1) FROM event, generate_series(1, 2) AS n;
+));
+	create_temporal($node, $db, $schema) if $node->pg_version >= 18;
+	return;
+}
+
+# The tables of the reference
+sub create_temporal
+{
+	my ($node, $db, $schema) = @_;
+	my $keys = recipe("$FindBin::RealBin/../doc/scru64.md", 'temporal keys');
+
+	$node->safe_psql(
+		$db, qq(
+SET search_path = public, $schema;
+$keys
+INSERT INTO price
+SELECT id, day FROM event, (VALUES (daterange('2026-01-01', '2026-01-11')), (daterange('2026-01-11', '2026-01-21'))) AS v (day);
+INSERT INTO offer SELECT id, daterange('2026-01-05', '2026-01-15') FROM event;
 ));
 	return;
 }
