@@ -8,6 +8,11 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 
 console.log(`# prisma ${versionOf('prisma')}`);
+// Node.js would show the line that throws, and Prisma has lines of 50,000 characters.
+process.on('uncaughtException', ({ message }) => {
+  console.log(`# ${message}`);
+  process.exit(1);
+});
 
 // What Prisma's program prints
 function tool(...args) {
