@@ -70,7 +70,8 @@ export async function failure(query) {
     await query;
     return 'none';
   } catch (error) {
-    return error.code ?? error.cause?.code ?? error.original?.code ?? error.message;
+    return error.code ?? error.cause?.code ?? error.original?.code ?? error.nativeError?.code ??
+      error.message;
   }
 }
 
