@@ -41,8 +41,8 @@ def raises(function, exception, name):
     """One test: does the call raise this?"""
     try:
         got = function()
-    except exception as error:
-        got = type(error)
+    except exception:
+        got = exception
     except Exception as error:
         got = error
     is_equal(got, exception, name)

@@ -6,23 +6,8 @@ use DBD::Pg ();
 use DBI;
 use Test::More;
 
-my $id = '0u2r85hm2pt3';
-my @ordered = qw(000000000000 0000000000zz 00000000a000 0u2r85hm2pt3
-  9zzzzzzzzzzz a00000000000 zzzzzzzzzzzz);
-
-# What psql prints, without the last line feed
-sub psql
-{
-	my ($sql) = @_;
-
-	open(my $out, '-|', $ENV{PSQL}, '-X', '-q', '-A', '-t', '-v',
-		'ON_ERROR_STOP=1', '-c', $sql)
-	  or die "psql: $!";
-	my $printed = do { local $/; <$out> };
-	close($out) or die "psql failed";
-	chomp $printed;
-	return $printed;
-}
+require './harness.pl';
+our ($id, @ordered);
 
 # The SQLSTATE of a query that fails
 sub failure

@@ -1,27 +1,34 @@
-"""SQLAlchemy, with the driver that is named: psycopg2 or, from SQLAlchemy 2 on, psycopg"""
+"""SQLAlchemy, with the driver that is named: psycopg2, asyncpg or, from SQLAlchemy 2 on, psycopg"""
 
-import datetime
+import asyncio
 import sys
 import warnings
+from datetime import timedelta, timezone
 
-from harness import ID, ORDERED, done, is_equal, psql
+from harness import ID, ORDERED, done, is_equal, psql, raises
 
 import sqlalchemy
 from sqlalchemy import create_engine, func, inspect, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, declarative_base
 
 driver = sys.argv[1]
 if driver == "psycopg2":
     from scru64_psycopg2 import register_scru64_arrays
-else:
+elif driver == "psycopg":
     from scru64_psycopg3 import register_scru64_arrays
 
 print(f"# SQLAlchemy {sqlalchemy.__version__}, {driver}")
 
 Base = declarative_base()
-engine = create_engine(f"postgresql+{driver}://")
+is_async = driver == "asyncpg"
+engine = (create_async_engine if is_async else create_engine)(f"postgresql+{driver}://")
+loop = asyncio.new_event_loop()
 
 # [recipe: SQLAlchemy, type]
+from datetime import datetime
+from sqlalchemy import DateTime
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.types import UserDefinedType
@@ -31,6 +38,9 @@ class Scru64(UserDefinedType):
 
     def get_col_spec(self, **kw):
         return "scru64"
+
+    def coerce_compared_value(self, op, value):
+        return DateTime(timezone=True) if isinstance(value, datetime) else self
 
 ischema_names["scru64"] = Scru64  # for reflection
 # [end]
@@ -49,10 +59,19 @@ class Event(Base):
 
 def in_session(function):
     """What a function gives in a session of its own"""
-    with Session(engine) as session:
+    def work(session):
         result = function(session)
         session.commit()
         return result
+
+    async def work_async():
+        async with AsyncSession(engine) as session:
+            return await session.run_sync(work)
+
+    if is_async:
+        return loop.run_until_complete(work_async())
+    with Session(engine) as session:
+        return work(session)
 
 
 def add(session, *whats):
@@ -63,7 +82,7 @@ def add(session, *whats):
     return [event.id for event in events]
 
 
-Base.metadata.create_all(engine)
+in_session(lambda session: Base.metadata.create_all(session.connection()))
 is_equal(psql("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
               " WHERE attrelid = 'event'::regclass AND attnum > 0 ORDER BY attnum"),
          ["scru64", "text", "scru64[]"], "the table has the types")
@@ -83,6 +102,7 @@ is_equal(in_session(lambda session: session.query(Event).filter(Event.id.in_([fi
          "IN")
 is_equal(in_session(lambda session: session.execute(
     text("SELECT what FROM event WHERE id = :id"), {"id": first}).scalar()), "first", "parameter in text()")
+raises(lambda: in_session(lambda session: session.get(Event, "no ID")), DBAPIError, "bad text")
 in_session(lambda session: session.add(Event(id=ID, what="given", related=[first, ID])))
 is_equal(psql("SELECT id, related FROM event WHERE what = 'given'"), [f"{ID}|{{{first},{ID}}}"],
          "parameter in an INSERT, and an array")
@@ -96,7 +116,7 @@ def by_ids(session, ids):
 # [end]
 is_equal(in_session(lambda session: by_ids(session, [first, ID]).count()), 2, "= ANY(parameter)")
 is_equal(in_session(lambda session: by_ids(session, []).count()), 0, "= ANY(empty parameter)")
-since = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
+since = datetime.now(timezone.utc) - timedelta(hours=1)
 is_equal(in_session(lambda session: session.query(Event).filter(Event.id >= since).count()), 3,
          "a datetime in a comparison")
 is_equal(in_session(lambda session: session.execute(select(func.to_json(Event.id)).where(Event.id == ID)).scalar()), ID,
@@ -106,25 +126,27 @@ is_equal(in_session(lambda session: session.execute(select(func.json_agg(Event.i
 
 with warnings.catch_warnings():
     warnings.simplefilter("error")
-    is_equal([column["type"].compile(engine.dialect) for column in inspect(engine).get_columns("event")],
+    is_equal([column["type"].compile(engine.dialect) for column in
+              in_session(lambda session: inspect(session.connection()).get_columns("event"))],
              ["scru64", "TEXT", "scru64[]"], "reflection")
 
-# What needs a hint.  Without, what comes back are characters.
-is_equal(in_session(lambda session: session.get(Event, ID).related), list(f"{{{first},{ID}}}"),
-         "unregistered, an array comes as the characters of a string")
+# What needs a hint, but with asyncpg.  Without, what comes back are characters.
+if not is_async:
+    is_equal(in_session(lambda session: session.get(Event, ID).related), list(f"{{{first},{ID}}}"),
+             "unregistered, an array comes as the characters of a string")
 
-# [recipe: SQLAlchemy, arrays]
-from sqlalchemy import event
+    # [recipe: SQLAlchemy, arrays]
+    from sqlalchemy import event
 
-@event.listens_for(engine, "connect")
-def on_connect(conn, record):
-    register_scru64_arrays(conn)
-    conn.rollback()
-# [end]
+    @event.listens_for(engine, "connect")
+    def on_connect(conn, record):
+        register_scru64_arrays(conn)
+        conn.rollback()
+    # [end]
 
-engine.dispose()
+    engine.dispose()
 is_equal(in_session(lambda session: session.get(Event, ID).related), [first, ID],
-         "registered, an array comes as a list")
+         "an array comes as a list")
 is_equal(in_session(lambda session: session.execute(
     select(func.array_agg(Event.id, type_=ARRAY(Scru64)))).scalar()), psql("SELECT id FROM event"), "array_agg")
 

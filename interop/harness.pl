@@ -1,0 +1,25 @@
+# What the Perl programs here share: values that another client fetched.
+use strict;
+use warnings;
+
+our $id = '0u2r85hm2pt3';
+our $number = 109964681944955175;
+# IDs in the order of the server, which has to be that of strings
+our @ordered = qw(000000000000 0000000000zz 00000000a000 0u2r85hm2pt3
+  9zzzzzzzzzzz a00000000000 zzzzzzzzzzzz);
+
+# What psql prints, without the last line feed
+sub psql
+{
+	my ($sql) = @_;
+
+	open(my $out, '-|', $ENV{PSQL}, '-X', '-q', '-A', '-t', '-v',
+		'ON_ERROR_STOP=1', '-c', $sql)
+	  or die "psql: $!";
+	my $printed = do { local $/; <$out> };
+	close($out) or die "psql failed";
+	chomp $printed;
+	return $printed;
+}
+
+1;
