@@ -242,7 +242,7 @@ static const ServerSetting server_settings[] = {
 	.description = "What the realm calls this server; empty: cluster_name, or host and port."},
 };
 
-/* Is a value from here a session's own?  Else the server's: of its defaults, files, command line. */
+/* Is it a session's own?  Else the server's: its defaults, files and command line. */
 static bool
 is_own_source(GucSource source)
 {
