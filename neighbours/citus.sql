@@ -32,10 +32,18 @@ SELECT "check"('three servers have three nodes', count(*) = 3 AND count(DISTINCT
 SELECT node AS here FROM node WHERE here \gset
 
 CREATE VIEW same_node AS
-SELECT result AS node, array_agg(nodeid) AS servers
-FROM run_command_on_all_nodes('SELECT scru64_node_spec()')
-WHERE result <> ''
-GROUP BY result HAVING count(*) > 1;
+SELECT node, array_agg(nodeid) AS servers
+FROM run_command_on_all_nodes($$
+    SELECT ARRAY(
+        SELECT DISTINCT node_id || '/' || node_id_size
+        FROM (SELECT scru64_node_spec()
+              UNION
+              SELECT substring(setting, '^scru64\.node_spec=(.+)')
+              FROM pg_db_role_setting, unnest(setconfig) AS setting) AS s (spec),
+            scru64_parse_node_spec(spec)
+        WHERE spec IS NOT NULL)
+$$), unnest(result::text[]) AS node
+GROUP BY node HAVING count(*) > 1;
 
 SELECT "check"('no two servers have one node', count(*) = 0) FROM same_node;
 ALTER DATABASE app SET scru64.node_spec = '42/8';
@@ -52,6 +60,15 @@ SELECT "check"('so does ALTER ROLE',
 ALTER ROLE postgres RESET scru64.node_spec;
 \connect
 SET client_min_messages = warning;
+CREATE ROLE other;
+ALTER ROLE other SET scru64.node_spec = '0x2c/8';
+SELECT "check"('also of a role that somebody else asks about',
+			   count(*) = 1 AND max(node) = '44/8' AND max(cardinality(servers)) = 3) FROM same_node;
+ALTER ROLE other RESET scru64.node_spec;
+ALTER ROLE other IN DATABASE app SET scru64.node_spec = '45/8';
+SELECT "check"('and in one database',
+			   count(*) = 1 AND max(node) = '45/8' AND max(cardinality(servers)) = 3) FROM same_node;
+ALTER ROLE other IN DATABASE app SET scru64.node_spec = '';
 SELECT "check"('and without them there is nothing to find', count(*) = 0) FROM same_node;
 
 --
@@ -87,6 +104,21 @@ INSERT INTO event (what) SELECT 'distributed' FROM spread;
 SELECT "check"('INSERT .. SELECT from a distributed table: of the workers',
 			   count(*) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 12) = 2
 			   AND bool_and(scru64_node_ctr(id) >> 12 <> :here)) FROM event WHERE what = 'distributed';
+BEGIN;
+SET LOCAL citus.propagate_set_commands = 'local';
+SET LOCAL scru64.node_spec = '46/8';
+INSERT INTO event (what) SELECT 'set local' FROM spread;
+COMMIT;
+SELECT "check"('SET LOCAL, which is propagated: the workers have one node',
+			   count(*) = 200 AND bool_and(scru64_node_ctr(id) >> 16 = 46)) FROM event WHERE what = 'set local';
+BEGIN;
+SET LOCAL citus.propagate_set_commands = 'local';
+SELECT set_config('scru64.node_spec', '46/8', true) \gset
+INSERT INTO event (what) SELECT 'set_config' FROM spread;
+COMMIT;
+SELECT "check"('set_config is not: the workers have their own',
+			   count(*) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 12) = 2
+			   AND bool_and(scru64_node_ctr(id) >> 16 <> 46)) FROM event WHERE what = 'set_config';
 ALTER TABLE spread ADD COLUMN id scru64 DEFAULT scru64_generate();
 SELECT "check"('ADD COLUMN .. DEFAULT: of the workers',
 			   count(DISTINCT id) = 200 AND count(DISTINCT scru64_node_ctr(id) >> 12) = 2

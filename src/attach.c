@@ -96,6 +96,8 @@ attach_set(uint64 now, uint64 allowance)
 
 	if (!node_state_is_id(state) && node_state_tick(state) > now)
 		log_start(state);
+	if (*scru64_realm != '\0')
+		log_own_node_spec();
 	session_node.slot = slot;
 }
 

@@ -202,3 +202,23 @@ log_wait(uint64 state)
 					 "node_id_size, down to \"scru64.lease_node_id_size_min\"") :
 			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));
 }
+
+/*
+ * A node spec of the session's own goes before the lease: once for each source since
+ * the server was started.
+ */
+void
+log_own_node_spec(void)
+{
+	GucSource	source = own_node_spec_source();
+
+	if (source == PGC_S_DEFAULT || !source_log_is_due(source))
+		return;
+	ereport(LOG,
+			(errmsg("node %s is used in place of the one that this server leases",
+					session_node_text()),
+			 errdetail("A session has \"%s\" from source \"%s\". No realm keeps other servers from having the same node.",
+					   NODE_SPEC_SETTING, GucSource_Names[source]),
+			 source <= PGC_S_DATABASE_USER ?
+			 errhint("RESET it by ALTER ROLE or ALTER DATABASE: see pg_db_role_setting.") : 0));
+}

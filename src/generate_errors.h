@@ -20,5 +20,6 @@ pg_noreturn extern void lease_is_over(const LeaseInfo *info, uint64 tick);
 extern void log_start(uint64 state);
 extern void log_rollback(uint64 seen, uint64 now);
 extern void log_wait(uint64 state);
+extern void log_own_node_spec(void);
 
 #endif							/* GENERATE_ERRORS_H */

@@ -242,6 +242,22 @@ static const ServerSetting server_settings[] = {
 	.description = "What the realm calls this server; empty: cluster_name, or host and port."},
 };
 
+/* Is it a session's own?  Else the server's: its defaults, files and command line. */
+static bool
+is_own_source(GucSource source)
+{
+	return source > PGC_S_ARGV;
+}
+
+/* Where the node spec of this session is from, if it is its own; else PGC_S_DEFAULT. */
+GucSource
+own_node_spec_source(void)
+{
+	GucSource	source = compat_find_setting(NODE_SPEC_SETTING)->source;
+
+	return is_own_source(source) ? source : PGC_S_DEFAULT;
+}
+
 /* One that this session has a value of its own for, and where that is from. */
 static const char *own_setting = NULL;
 static GucSource own_source;
@@ -263,8 +279,7 @@ notice_own_value(const char *name)
 	if (placeholder == NULL)
 		return;
 	source = IsParallelWorker() ? placeholder->source : placeholder->reset_source;
-	/* the server's own: its defaults, files and command line */
-	if (source <= PGC_S_ARGV)
+	if (!is_own_source(source))
 		return;
 	own_setting = name;
 	own_source = source;

@@ -8,6 +8,8 @@
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
+#include "utils/guc.h"
+
 #include "generator.h"
 #include "node_spec.h"
 #include "slot.h"
@@ -63,6 +65,7 @@ allowance_ticks(void)
 
 extern void define_settings(void);
 extern void check_server_settings(void);
+extern GucSource own_node_spec_source(void);
 extern const char *bad_environment_spec(void);
 
 #endif							/* SETTINGS_H */

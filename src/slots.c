@@ -161,6 +161,7 @@ init_slots(void *memory)
 	ConditionVariableInit(&slots->reservation.moved);
 	for (int i = 0; i < NODE_LOG_KINDS * LOG_TIMES; i++)
 		pg_atomic_init_u64(&slots->logged[i / LOG_TIMES][i % LOG_TIMES], 0);
+	pg_atomic_init_u32(&slots->logged_sources, 0);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
 	init_slot(&slots->leased);
@@ -224,6 +225,16 @@ node_log_is_due(NodeKey key, NodeLogKind kind)
 
 	return (last == 0 || now - last >= LOG_INTERVAL) &&
 		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
+}
+
+/* Is it the first time since the server was started that this is asked of a GucSource? */
+bool
+source_log_is_due(int source)
+{
+	uint32		bit = UINT32_C(1) << source;
+
+	return (pg_atomic_read_u32(&node_slots->logged_sources) & bit) == 0 &&
+		(pg_atomic_fetch_or_u32(&node_slots->logged_sources, bit) & bit) == 0;
 }
 
 /*

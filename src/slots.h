@@ -93,6 +93,7 @@ typedef struct NodeSlots
 	Reservation reservation;
 	Watermark	watermark;
 	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
+	pg_atomic_uint32 logged_sources;	/* of node specs that went before the lease, a bit each */
 
 	/* What node_slots.c keeps */
 	int			hand;			/* where the last slot was taken away */
@@ -127,6 +128,7 @@ extern void slots_request(void);
 extern void ensure_slots(void);
 extern bool slots_are_mixed(void);
 extern bool node_log_is_due(NodeKey key, NodeLogKind kind);
+extern bool source_log_is_due(int source);
 extern uint64 last_of_state(Scru64Node node, uint64 state);
 
 /* For all below the lock has to be held, for slot_report() shared at least. */

@@ -32,7 +32,17 @@ is(lease_sql($server_b, 'state, node_spec, failures'), 'no worker||0', 'the view
 ok(wait_until(10, sub { lease_of($server_a) }), 'preloaded: a lease without a session that needs one');
 my ($first, $err) = try_generate($server_b);
 is($err, '', 'not preloaded: the first session gets an ID');
+# Where the node specs are from that went before a lease, in the order in which the log says so
+sub logged_sources
+{
+	my ($server) = @_;
+
+	return join(' ', map { /source "(.*?)"/ } logged($server, 'DETAIL:  A session has "scru64.node_spec" from source'));
+}
+
 # the realm's own server has the same lines
+$realm->safe_psql('postgres', "SET scru64.node_spec = '203/8'; SELECT scru64_generate()");
+is(logged_sources($realm), '', 'a node set by hand, and no realm: nothing in the log');
 configure_server($realm, $lines);
 $realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0");
 begin_load($_, 2) foreach ($server_a, $server_b, $server_c, $realm);
@@ -49,9 +59,12 @@ foreach my $case ([ 'by_hand', 'postgres', '201/8', 'role' ], [ 'postgres', 'by_
 {
 	my ($user, $dbname, $spec, $what) = @{$case};
 	$server_b->safe_psql($dbname, 'CREATE EXTENSION scru64') if $dbname ne 'postgres';
-	my (undef, $out) = $server_b->psql($dbname, "SELECT scru64_node_spec(); SELECT scru64_generate()::bigint >> 16 & 255",
-		extra_params => [ '-U', $user ]);
-	is($out, "$spec\n" . (split('/', $spec))[0], "a node set for a $what");
+	foreach my $session (1 .. 2)
+	{
+		my (undef, $out) = $server_b->psql($dbname, "SELECT scru64_node_spec(); SELECT scru64_generate()::bigint >> 16 & 255",
+			extra_params => [ '-U', $user ]);
+		is($out, "$spec\n" . (split('/', $spec))[0], "a node set for a $what");
+	}
 }
 
 # more nodes set by hand than there are slots do not take the lease's
@@ -61,6 +74,11 @@ foreach my $case ([ 'by_hand', 'postgres', '201/8', 'role' ], [ 'postgres', 'by_
 	is(lease_of($server_b), $node, 'after 200 nodes set by hand: the same lease');
 	is($server_b->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'"), 1, 'and its slot');
 }
+
+is(logged_sources($server_b), 'user database session', 'the log says once for each source that it goes before the lease');
+like(read_file($server_b->logfile),
+	qr{LOG:  node 201/8 is used in place of the one that this server leases\n.*DETAIL:  .* source "user"\. .*\n.*HINT:  RESET it by ALTER ROLE},
+	'and what to do');
 
 # a node set by hand that overlaps the lease
 foreach my $spec (lease_of($server_b), '0/1')
@@ -127,6 +145,13 @@ foreach my $server ($server_a, $server_b)
 # A node set by hand first.  The next lease may be had ten seconds later, see below.
 #
 my $server_d = fleet_server($template, 'd', $lines);
+foreach my $spec ('203/8', '')
+{
+	configure_server($server_d, "scru64.node_spec = '$spec'\n");
+	$server_d->poll_query_until('postgres', "SELECT current_setting('scru64.node_spec') = '$spec'") or die 'no reload';
+	$server_d->safe_psql('postgres', 'SELECT scru64_generate()') if $spec ne '';
+}
+is(logged_sources($server_d), '', 'a node in the configuration: nothing in the log');
 # the one that the realm would give
 my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 12 & 4095 FROM scru64_realm.lease(12, 'look', '10 s'); ROLLBACK") . '/12';
 $server_d->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
