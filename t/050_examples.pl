@@ -1,5 +1,5 @@
 # The examples of every page run, pasted in order, and print what the page says; and the
-# reference has one for every object of the extension.
+# reference, of two pages, has one for every object of the extension that users name.
 
 use strict;
 use warnings;
@@ -14,7 +14,7 @@ use Scru64Test;
 use Test::More;
 
 my $top = "$FindBin::RealBin/..";
-my $reference = "$top/doc/scru64.md";
+my @reference = map { "$top/doc/$_.md" } qw(scru64 durability);
 
 # A server as PostgreSQL comes, but for what examples print, which must not depend on
 # how the machine is set up.
@@ -184,7 +184,7 @@ sub run_page
 #
 foreach my $file ("$top/README.md", sort glob "$top/doc/*.md")
 {
-	next if $file eq $reference;
+	next if grep { $_ eq $file } @reference;
 
 	my %page;
 	run_page($file, \%page);
@@ -199,10 +199,8 @@ foreach my $file ("$top/README.md", sort glob "$top/doc/*.md")
 # dependencies: a statement uses one if without it it cannot be planned.  What an
 # index uses is read from the indexes that there are after each example.
 #
-my $node = fresh_server('reference');
 my $db = 'postgres';
-$node->safe_psql(
-	$db, q(
+my $seen = q(
 CREATE SCHEMA seen;
 CREATE TABLE seen.object (catalog oid, objid oid, PRIMARY KEY (catalog, objid));
 
@@ -254,37 +252,48 @@ BEGIN
 	END LOOP;
 END
 $$;
-));
+);
 
-my $run = '';
-run_page(
-	$reference,
-	{ id => 'reference', servers => { main => $node } },
-	sub {
-		my ($sql) = @_;
+# What an example uses is noted after it, if it is one statement, the semicolon at its end.
+sub noting
+{
+	my ($sql) = @_;
 
-		$run .= $sql;
-		$sql =~ s/^\s*--.*\n//gm;
-		# one statement, the semicolon at its end
-		return $sql =~ s/;\s*$// ? "SELECT seen.note(\$example\$$sql\$example\$);" : '';
-	});
+	$sql =~ s/^\s*--.*\n//gm;
+	return $sql =~ s/;\s*$// ? "SELECT seen.note(\$example\$$sql\$example\$);" : '';
+}
+
+my @nodes;
+foreach my $file (@reference)
+{
+	my $name = 'reference' . (@nodes + 1);
+	my $server = fresh_server($name);
+
+	$server->safe_psql($db, $seen);
+	run_page($file, { id => $name, servers => { main => $server } }, \&noting);
+	push @nodes, $server;
+}
 
 #
 # The reference is complete
 #
-my $text = slurp_file($reference);
+my $node = $nodes[0];
+my $text = join("\n", map { slurp_file($_) } @reference);
 
-# A query that returns the name of an object and the row that the reference has to
-# begin with in some table.
+# A query that returns the cells that a row of some table of the reference has to begin
+# with.  Before and after the last one, in its cell, there may be what matches $others.
 sub check_rows
 {
-	my ($what, $query) = @_;
+	my ($what, $query, $others) = @_;
 	my @objects = split /\n/, $node->safe_psql($db, $query);
 	my @missing;
 
+	$others //= '';
 	foreach my $object (@objects)
 	{
-		my $pattern = quotemeta($object =~ s/timestamp with time zone/timestamptz/gr);
+		my @cells = map { quotemeta } split / \| /, $object =~ s/timestamp with time zone/timestamptz/gr, -1;
+		my $last = pop @cells;
+		my $pattern = join(' *\| *', @cells, "$others$last$others");
 
 		push @missing, $object if $text !~ /^\| *$pattern *\|/m;
 	}
@@ -293,25 +302,43 @@ sub check_rows
 	return;
 }
 
-# A query that returns objects: each is to be used in an example.
+# A condition for objects: each is to be used in an example.
 sub check_seen
 {
 	my ($what, $query) = @_;
-	my $missing = $node->safe_psql(
-		$db, qq(
+	my %missing;
+
+	foreach my $server (@nodes)
+	{
+		$missing{$_}++ foreach (
+			split /\n/, $server->safe_psql(
+				$db, qq(
 SELECT pg_describe_object(m.classid, m.objid, 0)
 FROM pg_depend AS m
 JOIN pg_extension AS e ON e.oid = m.refobjid AND e.extname = 'scru64'
 WHERE m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e' AND $query
-	AND NOT EXISTS (SELECT FROM seen.object AS s WHERE s.catalog = m.classid AND s.objid = m.objid)
-ORDER BY 1));
-
-	is($missing, '', "$what: each is used in an example");
+	AND NOT EXISTS (SELECT FROM seen.object AS s WHERE s.catalog = m.classid AND s.objid = m.objid))));
+	}
+	is(join("\n", grep { $missing{$_} == @nodes } sort keys %missing), '', "$what: each is used in an example");
 	return;
 }
 
 my $member = q(JOIN pg_depend AS m ON m.deptype = 'e'
 	AND m.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64'));
+
+# Functions that nobody has to name: those that the type, operators, operator classes and
+# aggregates are made of, those of casts, such as scru64_from_bigint(bigint), and those that
+# views read.
+my $is_called = q(
+	NOT EXISTS (
+		SELECT FROM pg_depend AS d LEFT JOIN pg_proc AS a ON d.classid = 'pg_proc'::regclass AND a.oid = d.objid
+		WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+			AND (d.classid IN ('pg_type'::regclass, 'pg_operator'::regclass, 'pg_amproc'::regclass) OR a.prokind = 'a'))
+	AND NOT EXISTS (
+		SELECT FROM pg_cast
+		WHERE castfunc = p.oid
+			AND p.proname IN (format('scru64_from_%s', castsource::regtype), format('scru64_to_%s', casttarget::regtype)))
+	AND NOT EXISTS (SELECT FROM pg_class WHERE relkind = 'v' AND relname = p.proname));
 
 check_rows(
 	'functions', qq(
@@ -320,15 +347,16 @@ SELECT format('`%s(%s)` | %s%s | %s', p.proname,
 	 FROM unnest(proargtypes) WITH ORDINALITY AS a (t, n)),
 	CASE WHEN proretset THEN 'setof ' END, format_type(prorettype, NULL),
 	CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END)
-FROM pg_proc AS p $member AND m.classid = 'pg_proc'::regclass AND m.objid = p.oid));
+FROM pg_proc AS p $member AND m.classid = 'pg_proc'::regclass AND m.objid = p.oid
+WHERE $is_called));
 check_seen('functions',
-	q(m.classid = 'pg_proc'::regclass
-	  AND NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = m.objid AND 'internal'::regtype = ANY (p.proargtypes))));
+	qq(m.classid = 'pg_proc'::regclass AND EXISTS (SELECT FROM pg_proc AS p WHERE p.oid = m.objid AND $is_called)));
 
 check_rows(
 	'operators', qq(
-SELECT format('`%s %s %s`', format_type(oprleft, NULL), oprname, format_type(oprright, NULL))
-FROM pg_operator AS o $member AND m.classid = 'pg_operator'::regclass AND m.objid = o.oid));
+SELECT format('%s | %s | `%s`', format_type(oprleft, NULL), format_type(oprright, NULL), oprname)
+FROM pg_operator AS o $member AND m.classid = 'pg_operator'::regclass AND m.objid = o.oid),
+	'[^|]*');
 check_seen('operators', q(m.classid = 'pg_operator'::regclass));
 
 check_rows(
@@ -353,18 +381,15 @@ check_seen('operator classes', q(m.classid = 'pg_opclass'::regclass));
 
 check_rows(
 	'columns of views', qq(
-SELECT format('%s | %s', attname, format_type(atttypid, NULL))
+SELECT format('%s %s', attname, format_type(atttypid, NULL))
 FROM pg_attribute AS a $member AND m.classid = 'pg_class'::regclass AND m.objid = a.attrelid
 WHERE attnum > 0));
 check_seen('views', q(m.classid = 'pg_class'::regclass));
 
 check_rows('settings',
-	q(LOAD 'scru64'; SELECT format('`%s` | %s', name, context) FROM pg_settings WHERE name LIKE 'scru64.%'));
-foreach my $setting (split /\n/,
-	$node->safe_psql($db, q(LOAD 'scru64'; SELECT name FROM pg_settings WHERE name LIKE 'scru64.%')))
-{
-	like($run, qr/\b\Q$setting\E\b/, "$setting is used in an example");
-}
+	q(LOAD 'scru64'; SET scru64.node_spec = '';
+SELECT format('`%s` | %s | %s', name, context, coalesce(nullif(current_setting(name), ''), 'empty'))
+FROM pg_settings WHERE name LIKE 'scru64.%'));
 
 is( $node->safe_psql(
 		$db, qq(
@@ -400,12 +425,12 @@ foreach my $file (glob "$top/src/*.c")
 		my $pattern = quotemeta($message =~ s/\\"/"/gr =~ s/( for reading)?: [%"].*//r);
 
 		$pattern =~ s/\\%\w+/.+?/g;
-		$unknown{$message} = 1 if $text !~ /^\| [^|]+ \|[^|]*`$pattern`/m;
+		$unknown{$message} = 1 if $text !~ /^\|[^|]+\|[^|]*`$pattern`/m;
 		$errors++;
 	}
 }
 cmp_ok($errors, '>', 0, 'there are errors');
 is(join("\n", sort keys %unknown), '', 'each is in the reference');
 
-$node->stop;
+$_->stop foreach (@nodes);
 done_testing();
