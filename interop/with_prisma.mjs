@@ -17,7 +17,7 @@ process.on('uncaughtException', ({ message }) => {
 // What Prisma's program prints
 function tool(...args) {
   return execFileSync('node_modules/.bin/prisma', args,
-    { encoding: 'utf8', env: { ...process.env, CHECKPOINT_DISABLE: '1' } });
+    { encoding: 'utf8', stdio: 'pipe', env: { ...process.env, CHECKPOINT_DISABLE: '1' } });
 }
 
 // The SQLSTATE of a query that fails
