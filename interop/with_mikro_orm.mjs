@@ -20,7 +20,8 @@ const Event = new EntitySchema({
 // [end]
 
 const { PGHOST: host, PGPORT: port, PGUSER: user, PGDATABASE: dbName } = process.env;
-const orm = await MikroORM.init({ host, port: Number(port), user, dbName, entities: [Event], pool: { min: 0, max: 1 } });
+const orm = await MikroORM.init({ host, port: Number(port), user, dbName, entities: [Event],
+  pool: { min: 0, max: 1 } });
 await orm.schema.createSchema();
 isEqual(await orm.schema.getUpdateSchemaSQL(), '', 'the table is as it should be');
 // Without the identity map, in which a query may find what it did not fetch

@@ -36,7 +36,10 @@ const whats = async (query) => (await query).map((row) => row.what);
 
 const { id: first } = await Event.query().insert({ what: 'first' });
 isEqual([first], psql('SELECT id FROM event'), 'DEFAULT gives an ID, a string');
-const more = await Event.query().insertGraph([{ what: 'second', comments: [{ comment: 'so it is' }] }, { what: 'third' }]);
+const more = await Event.query().insertGraph([
+  { what: 'second', comments: [{ comment: 'so it is' }] },
+  { what: 'third' },
+]);
 isEqual(more.map((row) => row.id), psql("SELECT id FROM event WHERE what <> 'first' ORDER BY id"), 'and two');
 isEqual(psql('SELECT event FROM comment'), [more[0].id], 'one of which is referred to');
 const { comments } = await Event.query().findById(more[0].id).withGraphFetched('comments');
@@ -45,7 +48,8 @@ isEqual((await Event.query().findById(first)).what, 'first', 'findById');
 isEqual((await Event.query().insertAndFetch({ what: 'fetched' })).related, null, 'insertAndFetch');
 isEqual(await Event.query().delete().where({ what: 'fetched' }), 1, 'delete');
 isEqual(await whats(event().where('id', '>', first)), ['second', 'third'], 'parameter in a range');
-isEqual((await Event.query().insert({ id: ID, what: 'given', related: [first, null] })).id, ID, 'parameter in an INSERT');
+isEqual((await Event.query().insert({ id: ID, what: 'given', related: [first, null] })).id, ID,
+  'parameter in an INSERT');
 isEqual(psql("SELECT id, related FROM event WHERE what = 'given'"), [`${ID}|{${first},NULL}`], 'and an array');
 isEqual((await Event.query().findById(ID)).related, `{${first},NULL}`, 'an array comes as text');
 registerArrays(pg.types);

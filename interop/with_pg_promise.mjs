@@ -16,7 +16,8 @@ isEqual([first], psql('SELECT id FROM event'), 'DEFAULT gives an ID, a string');
 await db.none(pgp.helpers.insert({ what: 'second' }, null, 'event'));
 isEqual(await whats('id = $1', first), ['first'], 'value in a comparison');
 isEqual(await whats('id > $<id>', { id: first }), ['second'], 'value in a range');
-const byId = new pgp.PreparedStatement({ name: 'by id', text: 'SELECT what FROM event WHERE id = $1', values: [first] });
+const byId = new pgp.PreparedStatement({ name: 'by id', text: 'SELECT what FROM event WHERE id = $1' });
+byId.values = [first];
 isEqual(await db.one(byId), { what: 'first' }, 'parameter of a prepared statement');
 isEqual(await db.one('INSERT INTO event (id, what) VALUES ($1, $2) RETURNING id', [ID.toUpperCase(), 'given']),
   { id: ID }, 'value in an INSERT');

@@ -17,7 +17,7 @@ process.on('uncaughtException', ({ message }) => {
 // What Prisma's program prints
 function tool(...args) {
   return execFileSync('node_modules/.bin/prisma', args,
-    { encoding: 'utf8', env: { ...process.env, CHECKPOINT_DISABLE: '1' } });
+    { encoding: 'utf8', stdio: 'pipe', env: { ...process.env, CHECKPOINT_DISABLE: '1' } });
 }
 
 // The SQLSTATE of a query that fails
@@ -50,8 +50,8 @@ isEqual(await prisma.$transaction((tx) => tx.event.findMany({ cursor: { id: firs
   'a cursor, in a transaction');
 isEqual(await prisma.event.aggregate({ _min: { id: true }, _max: { id: true } }),
   { _min: { id: first }, _max: { id: second.id } }, 'aggregate');
-isEqual((await prisma.event.upsert({ where: { id: ID.toUpperCase() }, create: { id: ID, what: 'given' }, update: {} })).id,
-  ID, 'upsert');
+const given = { id: ID, what: 'given' };
+isEqual((await prisma.event.upsert({ where: { id: ID.toUpperCase() }, create: given, update: {} })).id, ID, 'upsert');
 isEqual(await whats({ id: { in: [first, ID] } }), ['given', 'first'], 'IN');
 isEqual(await whats({ id: Scru64Id.fromString(ID) }), ['given'], 'an object');
 isEqual(await failure(whats({ id: 'no ID' })), '22P02', 'bad text');
