@@ -18,11 +18,8 @@ from playhouse.postgres_ext import ArrayField
 class Scru64Field(Field):
     field_type = "scru64"
 
-class Scru64KeyField(Scru64Field):
-    auto_increment = True  # so that create() asks for it
-
 class Event(Model):
-    id = Scru64KeyField(primary_key=True, constraints=[SQL("DEFAULT scru64_generate()")])
+    id = Scru64Field(primary_key=True, constraints=[SQL("DEFAULT scru64_generate()")])
     what = TextField()
     related = ArrayField(Scru64Field, index=False, null=True)
 # [end]

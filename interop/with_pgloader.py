@@ -22,7 +22,8 @@ with tempfile.TemporaryDirectory() as folder:
     target = "pgsql://{PGUSER}@unix:{PGHOST}:{PGPORT}/{PGDATABASE}".format_map(os.environ)
     loaded = subprocess.run(["pgloader", "--root-dir", folder, f"{folder}/old.db", target],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
-print(re.sub("^", "# ", loaded.stdout, flags=re.MULTILINE))
+printed = loaded.stdout.splitlines()
+print("\n".join(f"# {line}" for line in (printed if loaded.returncode else printed[:1])))
 
 TYPES = ("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
          " WHERE (attrelid, attname) IN (('account'::regclass, 'id'), ('entry'::regclass, 'account_id'))")
@@ -32,7 +33,7 @@ with open("../doc/coming-from.md") as page:
     [statements] = re.findall(r"<!-- recipe numbers -->\n *```sql\n(.*?)```", page.read(), re.DOTALL)
 psql(statements)
 is_equal(psql(TYPES), ["scru64", "scru64"], "they become IDs")
-is_equal(psql("SELECT id, id::bigint, name FROM account ORDER BY id"),
+is_equal(psql("SELECT id, id::bigint, name FROM account ORDER BY account.id"),
          ["000000000001|1|Ann", "000000000002|2|Bob", "000001dm4etc|3000000000|Eve"], "of the same numbers")
 is_equal(psql("SELECT name, amount FROM account JOIN entry ON account_id = account.id ORDER BY amount"),
          ["Ann|10", "Eve|20"], "references, too")
