@@ -21,8 +21,8 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "miscadmin.h"
-#include "tcop/utility.h"
 
 #include "attach.h"
 #include "ceiling.h"
@@ -112,7 +112,8 @@ attach_node(void)
 {
 	uint64		now = clock_tick();
 
-	PreventCommandDuringRecovery("scru64_generate()");
+	if (RecoveryInProgress())
+		generate_in_recovery();
 	check_server_settings();
 	drop_block();
 	session_node.open_tick = 0;

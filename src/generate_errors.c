@@ -66,6 +66,16 @@ state_text(Scru64Node node, uint64 state)
  * Errors
  */
 
+/* 25006: what PreventCommandDuringRecovery() says, and a hint */
+void
+generate_in_recovery(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+			 errmsg("cannot execute %s during recovery", "scru64_generate()"),
+			 errhint("Generate IDs on the primary. If a connection pooler sent the query here, it must treat this function as one that writes.")));
+}
+
 /* 55000 */
 void
 node_spec_not_set(void)

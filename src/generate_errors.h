@@ -11,6 +11,7 @@
 #include "lease.h"
 #include "slot.h"
 
+pg_noreturn extern void generate_in_recovery(void);
 pg_noreturn extern void node_spec_not_set(void);
 pg_noreturn extern void node_overlaps(const NodeReport *obstacle);
 pg_noreturn extern void clock_behind(uint64 state);

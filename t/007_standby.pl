@@ -25,7 +25,8 @@ INSERT INTO ids (n) SELECT g FROM generate_series(1, 1000) g;
 $primary->backup('backup');
 
 my $refused =
-  qr/ERROR:  25006: cannot execute scru64_generate\(\) during recovery/;
+  qr/ERROR:  25006: cannot execute scru64_generate\(\) during recovery
+HINT:  Generate IDs on the primary\. If a connection pooler sent the query here, it must treat this function as one that writes\./;
 
 foreach my $preload (0, 1)
 {

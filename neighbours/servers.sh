@@ -1,0 +1,212 @@
+# shellcheck shell=bash
+#
+# servers.sh
+#		What the programs beside this file have in common: servers, a load, checks. They
+#		run as the server's user, and everything is in a folder of theirs below the
+#		current one, sockets too. To be sourced with the folder of PostgreSQL's programs.
+#
+# IDs run ahead of the clock here, by most of an hour: only the ceiling keeps a server that
+# was restored or promoted from giving out the IDs of its rows again.
+
+set -euo pipefail
+
+bindir=$1
+PATH=$bindir:$PATH
+folder=$PWD/${0##*/}
+mkdir "$folder"
+cd "$folder"
+export PGHOST=$folder PGUSER=postgres PGDATABASE=postgres
+load=					# process that inserts rows
+
+# A line that scripts/test-neighbours counts: does the command hold?
+check()
+{
+	local what=$1
+
+	shift
+	if "$@"; then
+		printf 'ok: %s\n' "$what"
+	else
+		printf 'not ok: %s\n' "$what"
+	fi
+}
+
+fails()
+{
+	! "$@"
+}
+
+# Wait until a command holds.
+wait_until()
+{
+	local end=$((SECONDS + 300))
+
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		sleep 0.2
+	done
+}
+
+# ask PORT SQL
+ask()
+{
+	psql -XAtq -v ON_ERROR_STOP=1 -p "$1" -c "$2" </dev/null
+}
+
+is_true()
+{
+	[[ $(ask "$1" "SELECT $2") == t ]]
+}
+
+# ---------------------------------------------------------------------------
+# Servers: the folder is the name
+# ---------------------------------------------------------------------------
+
+# make_server NAME PORT: standard input is appended to its postgresql.conf.  The port is not in
+# it, since a copy has another one.
+make_server()
+{
+	initdb -D "$1" -U postgres -A trust -k --no-locale -E UTF8 --no-sync >/dev/null
+	{
+		printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$folder'" "fsync = off" \
+			"scru64.node_spec = '42/22'" "scru64.rollback_allowance = '1d'"
+		cat
+	} >>"$1/postgresql.conf"
+	start "$1" "$2"
+}
+
+# start NAME PORT
+start()
+{
+	pg_ctl -D "$1" -l "$1.log" -o "-p $2" -w -t 300 start >/dev/null || { cat "$1.log"; return 1; }
+}
+
+stop()
+{
+	pg_ctl -D "$1" -m "${2:-fast}" -w -t 300 stop >/dev/null
+}
+
+# What a tool does on another machine by ssh is done here.
+make_local_ssh()
+{
+	mkdir bin
+	cat >bin/ssh <<'END'
+#!/bin/sh
+while :; do
+	case $1 in
+		-o) shift 2 ;;
+		-* | "$PGHOST") shift ;;
+		*) exec sh -c "$*" ;;
+	esac
+done
+END
+	chmod 755 bin/ssh
+	PATH=$folder/bin:$PATH
+}
+
+# ---------------------------------------------------------------------------
+# Rows
+# ---------------------------------------------------------------------------
+
+# make_rows PORT NAME
+make_rows()
+{
+	ask "$1" 'CREATE EXTENSION scru64'
+	ask "$1" CHECKPOINT
+	cp "$2/global/9864" first_ceiling
+	ask "$1" 'CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text)'
+	ask "$1" "INSERT INTO event (what) SELECT 'first' FROM generate_series(1, 40000)"
+}
+
+# Insert rows, in transactions of their own, until end_load.
+begin_load()
+{
+	printf "INSERT INTO event (what) VALUES ('load');\n" >load.sql
+	pgbench -n -p "$1" -c 2 -R 500 -T 86400 -f load.sql >load.log 2>&1 &
+	load=$!
+	more_rows "$1"
+}
+
+# Wait for some more.
+more_rows()
+{
+	wait_until is_true "$1" "count(*) > $(ask "$1" 'SELECT count(*) + 200 FROM event') FROM event"
+}
+
+end_load()
+{
+	kill "$load" 2>/dev/null || true
+	wait "$load" || true
+	load=
+}
+
+# It ends by itself when the server is stopped.
+await_load()
+{
+	wait_until fails kill -0 "$load" 2>/dev/null || true
+	end_load
+}
+
+# All rows that a server has
+rows()
+{
+	ask "$1" "SELECT count(*), md5(string_agg(id::text, '' ORDER BY id)) FROM event"
+}
+
+has_rows()
+{
+	[[ $(rows "$1") == "$2" ]]
+}
+
+# Make an ID: is it above every row's, and not far above?  If the clock were, too, that would
+# say nothing.
+continues()
+{
+	[[ $(ask "$1" "INSERT INTO event (what) SELECT 'new' RETURNING id > (SELECT max(id) FROM event),
+			id::timestamptz < (SELECT max(id)::timestamptz + interval '10 s' FROM event),
+			now() < (SELECT max(id)::timestamptz - interval '1 min' FROM event)") == 't|t|t' ]]
+}
+
+checksums_are_right()
+{
+	pg_checksums --check -D "$1" >/dev/null
+}
+
+# What has to hold of a server that was restored or promoted: what it is, its port, its rows
+check_server()
+{
+	wait_until is_true "$2" 'NOT pg_is_in_recovery()'
+	check "$1: the rows are those that were there: ${3%|*}" has_rows "$2" "$3"
+	check "$1: the first new ID is next above every row's" continues "$2"
+}
+
+# The same of one that was restored and is not running: what it is, its name, its port, its
+# rows
+check_restored()
+{
+	start "$2" "$3"
+	check_server "$1" "$3" "$4"
+	stop "$2"
+	check "$1: the checksums are right" checksums_are_right "$2"
+}
+
+# check_without_ceiling NAME PORT: the check of the first new ID can fail.
+check_without_ceiling()
+{
+	stop "$1"
+	cp first_ceiling "$1/global/9864"
+	start "$1" "$2"
+	check "with the ceiling of before the rows, the first new ID is not above them" fails continues "$2" 2>/dev/null
+}
+
+# Nothing outlives the program, if it fails.
+end_all()
+{
+	local file
+
+	[[ -z $load ]] || end_load
+	for file in */postmaster.pid; do
+		[[ ! -e $file ]] || stop "${file%/*}" immediate || true
+	done
+}
+trap end_all EXIT
