@@ -60,10 +60,15 @@ EXTRA_CLEAN = tmp_check scru64-*.zip
 
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifeq ($(PGXS),)
-$(error "$(PG_CONFIG)" does not run: install PostgreSQL's server headers, on Debian and \
+$(error "$(PG_CONFIG)" is no pg_config that runs: install PostgreSQL's server headers, on Debian and \
 Ubuntu the package postgresql-server-dev-NN, or say where it is: make PG_CONFIG=/path/to/pg_config)
 endif
 include $(PGXS)
+
+# PostgreSQL's way to install takes the old file away, and then copies the new one.
+IN_ONE_STEP := $(SHELL) $(srcdir)/scripts/install-in-one-step
+override INSTALL_SHLIB := $(IN_ONE_STEP) $(INSTALL_SHLIB)
+override INSTALL_DATA := $(IN_ONE_STEP) $(INSTALL_DATA)
 
 $(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
 

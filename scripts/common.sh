@@ -26,6 +26,7 @@ server=data				# what start_server calls its data directory, and its log
 declare -a become_root=()		# prefix of commands that need root
 declare -a become_server=()		# prefix of commands that root must not run
 declare -a make_args=()
+readonly replace=${REPLACE:-}		# another build of the extension, though servers run
 
 # Where a command would read them, variables for another server would lead it
 # there, and make's own would change the build.
@@ -215,6 +216,23 @@ major_of()
 	"$1" --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9]\{1,\}\).*/\1/p; t; $s/.*/0/p'
 }
 
+# What PG_CONFIG is has to be a pg_config.
+check_pg_config()
+{
+	local candidate
+
+	if [[ -d $pg_config ]]; then
+		for candidate in "${pg_config%/}"/{,bin/}pg_config; do
+			[[ ! -x $candidate ]] || die "PG_CONFIG is $pg_config, a folder; set it to $candidate"
+		done
+		die "PG_CONFIG is $pg_config, a folder in which there is no pg_config"
+	fi
+	command -v "$pg_config" >/dev/null || die "PG_CONFIG is $pg_config, which is not a program"
+	[[ $("$pg_config" --pgxs 2>/dev/null </dev/null) == /* ]] ||
+		die "PG_CONFIG is $pg_config, which is a program, but no pg_config" \
+			"It has to be such as /usr/lib/postgresql/$oldest_major/bin/pg_config."
+}
+
 # Set pg_config, bindir and major for the server to use; false if there is none.
 find_server()
 {
@@ -222,7 +240,7 @@ find_server()
 
 	pg_config=${PG_CONFIG:-}
 	if [[ -n $pg_config ]]; then
-		command -v "$pg_config" >/dev/null || die "PG_CONFIG is $pg_config, which is not a program"
+		check_pg_config
 		pg_config=$(command -v "$pg_config")
 	else
 		for candidate in $(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -rV) \
@@ -349,14 +367,44 @@ apt_update()
 
 	say "Updating the list of packages."
 	while ((SECONDS < end)); do
-		if apt_get update >"$log" 2>&1; then
+		# It calls it a success if it has fetched nothing.
+		if apt_get update >"$log" 2>&1 && ! grep -q 'Failed to fetch' "$log"; then
 			return 0
 		fi
 		grep -q 'Could not get lock' "$log" || break
 		sleep 10
 	done
-	cat "$log" >&2
+	why_apt_failed "$log"
 	say "apt-get update failed; going on with the lists that are there."
+}
+
+# A few lines of a log that may have hundreds
+why_apt_failed()
+{
+	if grep -qiE 'resolv|connect|unreachable|timed out' "$1"; then
+		say "There is no network, or apt-get cannot reach its servers by it:"
+	fi >&2
+	{ grep '^[EW]: ' "$1" || tail -n 3 "$1"; } | cut -c 1-200 | awk '!seen[$NF]++ && ++n <= 3' >&2
+}
+
+# Read what apt-get prints, and say every now and then how far it is with so many
+# packages.
+show_progress()
+{
+	local line downloaded=0 unpacked=0 done=0 next=$((SECONDS + 15))
+
+	while IFS= read -r line; do
+		case $line in
+			Get:*) ((downloaded += 1)) ;;
+			Unpacking*) ((unpacked += 1)) ;;
+			"Setting up"*) ((done += 1)) ;;
+			*) continue ;;
+		esac
+		if ((SECONDS >= next)); then
+			say "    of $1 packages, downloaded: $downloaded, unpacked: $unpacked, set up: $done"
+			next=$((SECONDS + 15))
+		fi
+	done
 }
 
 installed_version()
@@ -422,6 +470,16 @@ plan_install()
 			gsub(/[][()]/, ""); print "    " $2 ": " $3 " -> " ($1 == "Inst" ? $4 : "removed") }' <<<"$simulation")
 }
 
+# For bash -c: does one of these programs run?
+# shellcheck disable=SC2016 # that bash expands it
+readonly is_running='
+	for exe in /proc/[0-9]*/exe; do
+		for program; do
+			[[ $exe -ef $program ]] && exit 0
+		done
+	done
+	exit 1'
+
 # Is a server of this machine's packages running?
 server_is_running()
 {
@@ -429,20 +487,13 @@ server_is_running()
 		return 0
 	fi
 	# One that is no cluster of Debian's
-	# shellcheck disable=SC2016 # that bash expands it
-	as_root bash -c '
-		for exe in /proc/[0-9]*/exe; do
-			for postgres in /usr/lib/postgresql/*/bin/postgres; do
-				[[ $exe -ef $postgres ]] && exit 0
-			done
-		done
-		exit 1'
+	as_root bash -c "$is_running" - /usr/lib/postgresql/*/bin/postgres
 }
 
 # Install what the plan says.
 apt_install()
 {
-	$simulated || die "apt-get cannot install ${plan[*]}:" "$simulation"
+	$simulated || die "apt-get cannot install ${plan[*]}:" "$(tail -n 8 <<<"$simulation")"
 	if [[ -n $upgrades ]] && server_is_running; then
 		die "not installed, because a PostgreSQL server is running here and would be upgraded:" \
 			"$upgrades" \
@@ -454,9 +505,10 @@ apt_install()
 	if grep -q '^Inst postgresql-[0-9]* (' <<<"$simulation"; then
 		add_dropin
 	fi
-	if ! apt_get install -y --no-install-recommends "${plan[@]}" >"$work/log/apt-install" 2>&1; then
-		cat "$work/log/apt-install" >&2
-		die "apt-get failed"
+	if ! apt_get install -y --no-install-recommends "${plan[@]}" 2>&1 | tee "$work/log/apt-install" |
+		show_progress "$(grep -c '^Inst ' <<<"$simulation")"; then
+		why_apt_failed "$work/log/apt-install"
+		die "apt-get could not install these packages"
 	fi
 	remove_dropin
 }
@@ -518,42 +570,37 @@ build()
 	run_quietly build make -C "$tree" "${make_args[@]}"
 }
 
-# Install the files that differ from what is installed.  Each is replaced in one
-# step, so that no server ever sees half of one.
+# Install what was built, unless it is installed already.
 install_extension()
 {
-	local stage=$work/stage file pkglibdir extensiondir
-	local -a files=() prefix=()
+	local stage=$work/stage file pkglibdir extensiondir differs=false
+	local -a prefix=()
 
 	run_quietly stage make -C "$tree" "${make_args[@]}" install "DESTDIR=$stage" || return
 	while IFS= read -r file; do
-		cmp -s "$stage$file" "$file" || files+=("$file")
+		cmp -s "$stage$file" "$file" || differs=true
 	done < <(find "$stage" -type f -printf '/%P\n')
 
 	pkglibdir=$("$pg_config" --pkglibdir)
 	extensiondir=$("$pg_config" --sharedir)/extension
-	if ((${#files[@]} == 0)); then
+	if ! $differs; then
 		say "It is installed already, in $pkglibdir and $extensiondir."
 		return
 	fi
-	say "Installing it into $pkglibdir and $extensiondir."
 	if [[ ! -w $pkglibdir || ! -w $extensiondir ]]; then
 		can_become_root ||
 			die "$pkglibdir or $extensiondir cannot be written to" \
 				"Run this as root or as a user with sudo."
-		prefix=(${become_root[@]+"${become_root[@]}"})
+		prefix=(as_root)
 	fi
-	# shellcheck disable=SC2016 # that bash expands it
-	if ! ${prefix[@]+"${prefix[@]}"} bash -c '
-		set -eu
-		umask 022
-		stage=$1
-		shift
-		for file in "$@"; do
-			mkdir -p -- "$(dirname "$file")"
-			cp --preserve=mode -- "$stage$file" "$file.new$$"
-			mv -f -- "$file.new$$" "$file"
-		done' - "$stage" "${files[@]}" >"$work/log/install" 2>&1 </dev/null; then
+	# Its next session would have what nobody has asked for there.
+	if [[ -z $replace && -e $pkglibdir/scru64.so ]] && ! cmp -s "$stage$pkglibdir/scru64.so" "$pkglibdir/scru64.so" &&
+		${prefix[@]+"${prefix[@]}"} bash -c "$is_running" - "$bindir/postgres"; then
+		die "$pkglibdir has another build of the extension, and a server that may use it is running" \
+			"Nothing was installed. To replace that build, set REPLACE=1; or set PG_CONFIG to another PostgreSQL's."
+	fi
+	say "Installing it into $pkglibdir and $extensiondir."
+	if ! ${prefix[@]+"${prefix[@]}"} make -s -C "$tree" "${make_args[@]}" install >"$work/log/install" 2>&1 </dev/null; then
 		cat "$work/log/install" >&2
 		return 1
 	fi

@@ -454,6 +454,14 @@ COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
 -- Superusers are not asked: the function refuses everybody else, too.
 REVOKE ALL ON FUNCTION scru64_set_ceiling(timestamptz) FROM PUBLIC;
 
+CREATE FUNCTION scru64_ceiling() RETURNS timestamptz
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_ceiling() IS 'time up to which this server may have given out IDs';
+
+REVOKE ALL ON FUNCTION scru64_ceiling() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_ceiling() TO pg_monitor;
+
 CREATE FUNCTION scru64_generators(
 	OUT node_id integer,
 	OUT node_id_size integer,

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * server.c
- *		For who runs a server: what the views show, scru64_node_spec(), scru64_set_ceiling().
+ *		For who runs a server: what the views show, scru64_node_spec(), scru64_ceiling(),
+ *		scru64_set_ceiling().
  *
  *-------------------------------------------------------------------------
  */
@@ -21,12 +22,14 @@
 #include "utils/tuplestore.h"
 
 #include "ceiling.h"
+#include "ceiling_page.h"
 #include "id_time.h"
 #include "lease.h"
 #include "leased_slot.h"
 #include "node_slots.h"
 #include "settings.h"
 
+PG_FUNCTION_INFO_V1(scru64_ceiling);
 PG_FUNCTION_INFO_V1(scru64_generators);
 PG_FUNCTION_INFO_V1(scru64_lease);
 PG_FUNCTION_INFO_V1(scru64_node_spec);
@@ -141,6 +144,27 @@ scru64_lease(PG_FUNCTION_ARGS)
 	if (*scru64_realm != '\0')
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
+}
+
+/*
+ * scru64_ceiling() -> timestamptz
+ *
+ * The ceiling as the next raise, or the next start of the server, finds it; null if it
+ * was lost.  XX001 if its page is damaged.  Writes nothing.
+ */
+Datum
+scru64_ceiling(PG_FUNCTION_ARGS)
+{
+	uint64		ceiling;
+	bool		found;
+
+	(void) fcinfo;
+	(void) ceiling_page_lock(true);
+	found = ceiling_page_read(&ceiling);
+	ceiling_page_unlock();
+	if (!found)
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(time_of_tick(ceiling));
 }
 
 /*

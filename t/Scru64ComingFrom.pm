@@ -14,6 +14,7 @@ use Scru64Examples;
 
 our @EXPORT = qw(
   checks
+  map_beside
   recipe_of
   setup
   sources
@@ -103,25 +104,33 @@ ANALYZE;
 );
 }
 
+# The map, made while rows come that have their new IDs
+sub map_beside
+{
+	my ($name) = @_;
+	my $map = recipe($page, "map $source{$name}{map}");
+
+	$map =~ s/FROM account\)/FROM account WHERE new_id IS NULL)/ or die "no place in the map for WHERE";
+	return $map;
+}
+
 # The statements of a recipe: in one go, with little locking (quiet), with the numbers
 # as they are, or back again.  What is given besides is run three times: when new rows
 # get their IDs, when the map is made, and when the old rows have theirs.
 sub recipe_of
 {
 	my ($name, $variant, $meanwhile) = @_;
-	my $map = recipe($page, "map $source{$name}{map}");
 
 	$meanwhile //= '';
 	if ($variant eq 'in one go')
 	{
-		return join "\n", recipe($page, 'begin'), $map, recipe($page, 'in one go'),
+		return join "\n", recipe($page, 'begin'), recipe($page, "map $source{$name}{map}"), recipe($page, 'in one go'),
 		  recipe($page, 'after in one go');
 	}
 	elsif ($variant eq 'quiet')
 	{
-		$map =~ s/FROM account\)/FROM account WHERE new_id IS NULL)/ or die "no place in the map for WHERE";
-		return join "\n", recipe($page, 'quiet'), $meanwhile, $map, $meanwhile,
-		  recipe($page, 'quiet fill'), $meanwhile, recipe($page, 'quiet end');
+		return join "\n", recipe($page, 'quiet'), $meanwhile, map_beside($name), $meanwhile,
+		  recipe($page, 'quiet fill'), $meanwhile, recipe($page, 'quiet end'), recipe($page, 'quiet swap');
 	}
 	return recipe($page, $variant);
 }

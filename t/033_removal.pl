@@ -1,0 +1,81 @@
+# Removal, as doc/operating.md has it: IDs become bigint where they are, no row moves, and
+# the extension can go without CASCADE.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Scru64Examples;
+use Scru64Test;
+use Test::More;
+
+my @blocks = grep { $_->{language} eq 'sql' } blocks_of("$FindBin::RealBin/../doc/operating.md");
+my ($tables) = $blocks[0]{text} =~ /^(CREATE TABLE .*)/ms;
+my ($columns) = grep { $_->{text} =~ /DROP CONSTRAINT detail_event_id_fkey/ } @blocks;
+my ($partitions) = grep { $_->{text} =~ /DETACH PARTITION/ } @blocks;
+
+my $node = new_node('main');
+$node->append_conf('postgresql.conf', "scru64.node_spec = '42/8'");
+$node->start;
+
+sub sql
+{
+	my ($statements) = @_;
+
+	return $node->safe_psql('postgres', $statements);
+}
+
+sub refused_ok
+{
+	my ($statement, $sqlstate, $name) = @_;
+	my (undef, undef, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\n$statement");
+
+	like($err, qr/ERROR:  $sqlstate/, $name);
+	return;
+}
+
+sql('CREATE EXTENSION scru64');
+sql($tables);
+sql(q(
+INSERT INTO event (what) SELECT 'event ' || i FROM generate_series(1, 1000) AS i;
+INSERT INTO detail SELECT id FROM event;
+INSERT INTO log SELECT scru64_from_parts('2026-01-01 00:00+00'::timestamptz + i * interval '44 min', i), 'line ' || i FROM generate_series(0, 1000) AS i;
+ALTER TABLE event ADD COLUMN made_at timestamptz GENERATED ALWAYS AS (scru64_timestamp(id)) STORED;
+CREATE INDEX event_time ON event (scru64_timestamp(id));
+CREATE VIEW recent AS SELECT id, what FROM event WHERE id >= now() - interval '1 hour';
+));
+
+my $files = q(SELECT pg_relation_filenode('event'), pg_relation_filenode('detail'), pg_relation_filenode('log_2026_01'));
+my $rows = q(
+SELECT string_agg(id || what || made_at, ' ' ORDER BY id) FROM (SELECT id::bigint, what, made_at FROM event) AS v;
+SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM (SELECT event_id::bigint::text FROM detail) AS v;
+SELECT string_agg(id || line, ' ' ORDER BY id) FROM (SELECT id::bigint, line FROM log) AS v;
+);
+my ($files_before, $rows_before) = (sql($files), sql($rows));
+
+# What the page has one drop first is in the way, each.
+refused_ok('DROP EXTENSION scru64', '2BP01', 'the extension is in use');
+refused_ok('ALTER TABLE event ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE bigint', '0A000', 'a view, a generated column');
+sql('DROP VIEW recent; ALTER TABLE event ALTER COLUMN made_at DROP EXPRESSION');
+refused_ok('ALTER TABLE event ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE bigint', '42883', 'an index');
+sql('DROP INDEX event_time');
+
+sql($columns->{text});
+sql($partitions->{text});
+is(sql($files), $files_before, 'no table is rewritten');
+is(sql($rows), $rows_before, 'the same rows');
+is(sql('SELECT count(*) FROM event WHERE made_at = to_timestamp((id >> 24) * 0.256)'), '1000', 'the same times');
+is( sql(q(SELECT string_agg(format('%s %s', conrelid::regclass, contype), ', ' ORDER BY conrelid::regclass::text COLLATE "C", contype)
+		  FROM pg_constraint WHERE contype IN ('p', 'f') AND connamespace = 'public'::regnamespace)),
+	'detail f, event p, log p, log_2026_01 p', 'the same keys');
+is(sql(q(INSERT INTO log SELECT max(id) + 1, 'new' FROM log RETURNING tableoid::regclass)), 'log_2026_01', 'a row of January');
+
+sql('DROP EXTENSION scru64');
+is(sql($rows) =~ s/\d+new$//r =~ s/ $//r, $rows_before, 'and after it is gone');
+
+$node->stop;
+done_testing();
