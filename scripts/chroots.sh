@@ -338,6 +338,8 @@ make_built()
 		apt-get -q update
 		apt-get -q -y --no-install-recommends install \
 			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev musl-tools zlib1g-dev
+		# the headers of the kernel, which musl does not bring
+		ln -s /usr/include/linux /usr/include/asm-generic /usr/include/x86_64-linux-gnu/asm /usr/include/x86_64-linux-musl/
 		mkdir /build
 		cd /build
 		apt-get -q --download-only source postgresql-17
