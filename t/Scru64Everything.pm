@@ -135,7 +135,7 @@ sub create_temporal
 SET search_path = public, $schema;
 $keys
 INSERT INTO price
-SELECT id, day FROM event, (VALUES (daterange('2026-01-01', '2026-01-11')), (daterange('2026-01-11', '2026-01-21'))) AS v (day);
+SELECT id, during FROM event, (VALUES (daterange('2026-01-01', '2026-01-11')), (daterange('2026-01-11', '2026-01-21'))) AS v (during);
 INSERT INTO offer SELECT id, daterange('2026-01-05', '2026-01-15') FROM event;
 ));
 	return;

@@ -132,7 +132,7 @@ BEGIN
 		IF found_rows <> expected THEN
 			differing = differing || question;
 		END IF;
-		IF plan NOT LIKE '%"Index Cond": "%tenant %' THEN
+		IF plan NOT LIKE '%"Index Name": "document_tenant_tags"%' THEN
 			without_index = without_index || question;
 		END IF;
 	END LOOP;
