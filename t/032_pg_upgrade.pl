@@ -116,7 +116,7 @@ my %finds = (
 	event_bloom => q(SELECT count(*) FROM event WHERE parent = (SELECT min(id) FROM event)),
 	event_gist => q(SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-31 00:00+00'),
 	event_gin => q(SELECT count(*) FROM event WHERE id = (SELECT min(id) FROM event)),
-	booking_id_during_excl => q(SELECT count(*) FROM booking WHERE id = (SELECT min(id) FROM event) AND during && '[1,3)'),
+	booking_id_during_excl => q(SELECT count(*) FROM booking WHERE id = (SELECT min(id) FROM event) AND during && int4range(1, 3)),
 	event_others => q(SELECT count(*) FROM event WHERE others @> '{0u2r85hm2pt3}'),
 	part_old_pkey => q(SELECT count(*) FROM part WHERE id < timestamptz '2026-01-01 00:00+00'),
 	hashed_0_pkey => q(SELECT count(*) FROM hashed WHERE id > '0u2r85hm2pt3'));
