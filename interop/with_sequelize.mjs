@@ -37,9 +37,7 @@ isEqual((await Event.findByPk(ID)).related, [first, null], 'registered, an array
 isEqual(await whats({ id: [first, ID] }), ['given', 'first'], 'IN');
 const ids = [first, ID];
 isEqual(await failure(whats({ id: { [Op.any]: ids } })), '42883', 'Op.any fails');
-// [recipe: Sequelize, = ANY]
 const [found] = await sequelize.query('SELECT * FROM event WHERE id = ANY($1)', { bind: [ids] });
-// [end]
 isEqual(found.map((row) => row.what).sort(), ['first', 'given'], '= ANY');
 const id = Scru64Id.fromString(ID);
 isEqual((await failure(whats({ id }))).split(' ', 2), ['Invalid', 'value'], 'an object in where fails');

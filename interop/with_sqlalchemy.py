@@ -108,12 +108,10 @@ is_equal(psql("SELECT id, related FROM event WHERE what = 'given'"), [f"{ID}|{{{
          "parameter in an INSERT, and an array")
 is_equal(in_session(lambda session: session.query(Event).filter(Event.related.contains([first])).one().id), ID,
          "array operators")
-# [recipe: SQLAlchemy, = ANY]
 from sqlalchemy import any_, literal
 
 def by_ids(session, ids):
     return session.query(Event).filter(Event.id == any_(literal(ids, ARRAY(Scru64))))
-# [end]
 is_equal(in_session(lambda session: by_ids(session, [first, ID]).count()), 2, "= ANY(parameter)")
 is_equal(in_session(lambda session: by_ids(session, []).count()), 0, "= ANY(empty parameter)")
 since = datetime.now(timezone.utc) - timedelta(hours=1)
