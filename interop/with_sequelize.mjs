@@ -12,13 +12,13 @@ const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env;
 const sequelize = new Sequelize({ dialect: 'postgres', host: PGHOST, port: PGPORT, username: PGUSER,
   database: PGDATABASE, pool: { max: 1 }, logging: false });
 
-// [recipe: Sequelize, table]
 const Event = sequelize.define('event', {
+  // [recipe: Sequelize, columns]
   id: { type: 'scru64', primaryKey: true, defaultValue: sequelize.literal('scru64_generate()') },
-  what: { type: DataTypes.TEXT, allowNull: false },
   related: 'scru64[]',
+  // [end]
+  what: { type: DataTypes.TEXT, allowNull: false },
 }, { timestamps: false, freezeTableName: true });
-// [end]
 await Event.sync();
 const whats = async (where) => (await Event.findAll({ where, order: ['id'] })).map((event) => event.what);
 

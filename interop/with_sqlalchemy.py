@@ -45,16 +45,16 @@ class Scru64(UserDefinedType):
 ischema_names["scru64"] = Scru64  # for reflection
 # [end]
 
-# [recipe: SQLAlchemy, model]
 from sqlalchemy import Column, Text, text
 
 class Event(Base):
     __tablename__ = "event"
 
+    # [recipe: SQLAlchemy, model]
     id = Column(Scru64, server_default=text("scru64_generate()"), primary_key=True)
-    what = Column(Text, nullable=False)
     related = Column(ARRAY(Scru64))
-# [end]
+    # [end]
+    what = Column(Text, nullable=False)
 
 
 def in_session(function):
@@ -85,7 +85,7 @@ def add(session, *whats):
 in_session(lambda session: Base.metadata.create_all(session.connection()))
 is_equal(psql("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
               " WHERE attrelid = 'event'::regclass AND attnum > 0 ORDER BY attnum"),
-         ["scru64", "text", "scru64[]"], "the table has the types")
+         ["scru64", "scru64[]", "text"], "the table has the types")
 
 # What works with the type alone
 [first] = in_session(lambda session: add(session, "first"))
@@ -126,7 +126,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("error")
     is_equal([column["type"].compile(engine.dialect) for column in
               in_session(lambda session: inspect(session.connection()).get_columns("event"))],
-             ["scru64", "TEXT", "scru64[]"], "reflection")
+             ["scru64", "scru64[]", "TEXT"], "reflection")
 
 # What needs a hint, but with asyncpg.  Without, what comes back are characters.
 if not is_async:
