@@ -112,21 +112,17 @@ class WithJdbc {
         }
     }
 
-    // [recipe: JDBC, comparison]
     static ResultSet byId(Connection conn, String id) throws SQLException {
         PreparedStatement statement = conn.prepareStatement("SELECT id, what FROM event WHERE id = ?::scru64");
         statement.setString(1, id);
         return statement.executeQuery();
     }
-    // [end]
 
-    // [recipe: JDBC, = ANY]
     static ResultSet byIds(Connection conn, String... ids) throws SQLException {
         PreparedStatement statement = conn.prepareStatement("SELECT id, what FROM event WHERE id = ANY(?)");
         statement.setArray(1, conn.createArrayOf("scru64", ids));
         return statement.executeQuery();
     }
-    // [end]
 
     static List<String> related(Connection conn, String id) throws SQLException {
         String sql = "SELECT related::text[] FROM event WHERE id = ?::scru64";

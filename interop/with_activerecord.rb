@@ -54,9 +54,7 @@ is_equal(Event.find(ID).related, [first.id, nil], "an array out")
 is_equal(first.reload.related, nil, "NULL")
 is_equal(Event.where(id: [ID, first.id]).order(:id).pluck(:what), ["given", "first"], "IN")
 ids = [ID, first.id]
-# [recipe: ActiveRecord, = ANY]
 found = Event.where("id = ANY(ARRAY[?]::scru64[])", ids)
-# [end]
 is_equal(found.map(&:what).sort, ["first", "given"], "= ANY")
 is_equal(Event.insert_all([{ what: "third" }], returning: :id).rows.flatten,
          psql("SELECT id FROM events WHERE what = 'third'"), "insert_all")

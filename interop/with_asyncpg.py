@@ -2,28 +2,16 @@
 
 import asyncio
 import datetime
+import struct
 
 from harness import ID, ORDERED, done, is_equal, psql
+from scru64_binary import decode, encode
 
 import asyncpg
 
 print(f"# asyncpg {asyncpg.__version__}")
 
 # [recipe: asyncpg, binary codec]
-import struct
-
-def encode(id):
-    if not (len(id) == 12 and id.isascii() and id.isalnum()):
-        raise ValueError(f"no ID: {id!r}")
-    return int(id, 36).to_bytes(8, "big")
-
-def decode(data):
-    (number,), digits = struct.unpack("!Q", data), ""
-    for _ in range(12):
-        number, digit = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits
-
 async def register_scru64(conn):
     await conn.set_type_codec("scru64", encoder=encode, decoder=decode, format="binary")
 # [end]

@@ -17,13 +17,14 @@ settings.configure(
         "USER": os.environ["PGUSER"],
         "NAME": os.environ["PGDATABASE"],
     }},
-    INSTALLED_APPS=["django.contrib.postgres"],
+    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.postgres"],
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
     USE_TZ=True)
 django.setup()
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.core import serializers
+from django.core.management import call_command
 from django.db import connection
 from django.db.models import CASCADE, Aggregate, ForeignKey, Func, Model, TextField
 from django.db.models.functions import Now
@@ -120,10 +121,8 @@ is_equal(Event.objects.get_or_create(what="fourth")[0].id, psql("SELECT max(id) 
          "get_or_create")
 Comment.objects.create(event_id=first, comment="so it is")
 is_equal(Comment.objects.select_related("event").get(event=first).event.what, "first", "a foreign key")
-# [recipe: Django, = ANY]
 def by_ids(ids):
     return Event.objects.extra(where=["id = ANY(%s::scru64[])"], params=[ids])
-# [end]
 is_equal(by_ids([first, ID]).count(), 2, "= ANY(parameter)")
 is_equal(by_ids([]).count(), 0, "= ANY(empty parameter)")
 # All but the one of 2023
@@ -140,16 +139,20 @@ is_equal(json.loads(serializers.serialize("json", [Event(id=ID)]))[0]["pk"], ID,
 is_equal(Event.objects.get(id=ID).related, f"{{{first},{ID}}}", "unregistered, an array comes as a string")
 
 # [recipe: Django, arrays]
+from django.db import connections
 from django.db.backends.signals import connection_created
+from django.db.models.signals import post_migrate
 from django.dispatch import receiver
 
-@receiver(connection_created)
-def on_connect(connection, **kwargs):
-    register_scru64_arrays(connection.connection)
+@receiver([connection_created, post_migrate])
+def register(connection=None, using=None, **kwargs):
+    register_scru64_arrays((connection or connections[using]).connection)
 # [end]
 
+call_command("migrate", verbosity=0)
+is_equal(Event.objects.get(id=ID).related, [first, ID], "registered after migrate, an array comes as a list")
 connection.close()
-is_equal(Event.objects.get(id=ID).related, [first, ID], "registered, an array comes as a list")
+is_equal(Event.objects.get(id=ID).related, [first, ID], "registered, in a new connection too")
 is_equal(Event.objects.aggregate(ids=ArrayAgg("id", ordering="id"))["ids"],
          psql("SELECT id FROM interop_event ORDER BY id"), "ArrayAgg")
 

@@ -53,9 +53,7 @@ isEqual(psql("SELECT id, related FROM event WHERE what = 'given'"), [`${ID}|{${f
 isEqual((await db.select().from(event).where(eq(event.id, ID)))[0].related, [first, ID], 'an array out');
 isEqual((await db.select().from(event).where(arrayContains(event.related, [first])))[0].id, ID, 'arrayContains');
 const ids = [first, ID];
-// [recipe: Drizzle, = ANY]
 const found = await db.select().from(event).where(sql`${event.id} = ANY(${sql.param(ids)})`);
-// [end]
 isEqual(found.map((row) => row.what).sort(), ['first', 'given'], '= ANY(parameter)');
 
 await db.insert(comment).values({ event: first, comment: 'so it is' });

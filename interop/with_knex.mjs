@@ -32,9 +32,7 @@ registerArrays(pg.types);
 isEqual((await event().first('related')).related, [first, null], 'registered, an array comes as an array');
 isEqual(await event().whereIn('id', [first, ID]).pluck('what'), ['given', 'first'], 'whereIn');
 const ids = [first, ID];
-// [recipe: Knex, = ANY]
 const found = await knex('event').whereRaw('id = ANY(?)', [ids]);
-// [end]
 isEqual(found.map((row) => row.what).sort(), ['first', 'given'], '= ANY');
 isEqual(await event().where('id', Scru64Id.fromString(ID)).pluck('what'), ['given'], 'an object');
 isEqual(await event().where({ related: null }).pluck('what'), ['first', 'second'], 'NULL');

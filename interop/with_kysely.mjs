@@ -34,9 +34,7 @@ registerArrays(pg.types);
 isEqual((await select.select('related').executeTakeFirst()).related, [first, null], 'registered, an array comes as an array');
 isEqual(await whats(select.where('id', 'in', [first, ID])), ['given', 'first'], 'IN');
 const ids = [first, ID];
-// [recipe: Kysely, = ANY]
 const found = await db.selectFrom('event').select('what').where(sql`id = ANY(${ids})`).execute();
-// [end]
 isEqual(found.map((row) => row.what).sort(), ['first', 'given'], '= ANY');
 isEqual(await whats(select.where('id', '=', Scru64Id.fromString(ID))), ['given'], 'an object');
 isEqual(await whats(select.where('related', 'is', null)), ['first', 'second'], 'NULL');

@@ -37,10 +37,8 @@ func main() {
 	ids := []ID{{scru64.Id(number)}, {}}
 	check(ids[1].Scan(first))
 	var found, related []ID
-	// [recipe: lib/pq, arrays]
 	err = db.QueryRow("SELECT array_agg(id ORDER BY id) FROM event WHERE id = ANY($1)",
 		pq.Array(ids)).Scan(pq.Array(&found))
-	// [end]
 	check(err)
 	isEqual(found, ids, "arrays")
 	isEqual(value(pq.Array(&related), "UPDATE event SET related = $1 RETURNING related", pq.Array(ids)), "",

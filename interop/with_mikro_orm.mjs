@@ -8,16 +8,16 @@ import pg from 'pg';
 
 console.log(`# @mikro-orm/postgresql ${versionOf('@mikro-orm/postgresql')}`);
 
-// [recipe: MikroORM, table]
 const Event = new EntitySchema({
   name: 'Event',
   properties: {
+    // [recipe: MikroORM, properties]
     id: { type: 'string', columnType: 'scru64', primary: true, defaultRaw: 'scru64_generate()' },
-    what: { type: 'text' },
     related: { type: 'array', columnType: 'scru64[]', nullable: true },
+    // [end]
+    what: { type: 'text' },
   },
 });
-// [end]
 
 const { PGHOST: host, PGPORT: port, PGUSER: user, PGDATABASE: dbName } = process.env;
 const orm = await MikroORM.init({ host, port: Number(port), user, dbName, entities: [Event],

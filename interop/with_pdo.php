@@ -40,12 +40,10 @@ foreach ([false, true] as $emulate) {
     is_equal(values('SELECT what FROM event WHERE id >= ?::timestamptz ORDER BY id', [$since]), ['first', 'second'],
         "$how: and has one");
 
-    // [recipe: PDO, arrays]
     $ids = [ID, $first];
     $found = $db->prepare('SELECT to_json(array_agg(id ORDER BY id)) FROM event WHERE id = ANY(?)');
     $found->execute(['{' . implode(',', $ids) . '}']);
     $found = json_decode($found->fetchColumn());
-    // [end]
     is_equal($found, $ids, "$how: arrays");
     is_equal(values('UPDATE event SET related = ? WHERE id = ? RETURNING related', ["{{$first},NULL}", $first]),
         ["{{$first},NULL}"], "$how: an array as text");

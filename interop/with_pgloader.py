@@ -30,8 +30,8 @@ TYPES = ("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
 is_equal(psql(TYPES), ["bigint", "bigint"], "integers come as bigint")
 
 with open("../doc/coming-from.md") as page:
-    [statements] = re.findall(r"<!-- recipe numbers -->\n *```sql\n(.*?)```", page.read(), re.DOTALL)
-psql(statements)
+    recipes = dict(re.findall(r"<!-- recipe (.*?) -->\n *```sql\n(.*?)```", page.read(), re.DOTALL))
+psql(recipes["begin"] + recipes["numbers"] + recipes["in one go"])
 is_equal(psql(TYPES), ["scru64", "scru64"], "they become IDs")
 is_equal(psql("SELECT id, id::bigint, name FROM account ORDER BY account.id"),
          ["000000000001|1|Ann", "000000000002|2|Bob", "000001dm4etc|3000000000|Eve"], "of the same numbers")

@@ -40,10 +40,8 @@ func main() {
 	ids := []string{text, first}
 	var found []string
 	isEqual(value(&found, "SELECT array_agg(id) FROM event") != "", true, "an array needs a cast to come out")
-	// [recipe: pgx, arrays]
 	err = conn.QueryRow(ctx, "SELECT array_agg(id ORDER BY id)::text[] FROM event WHERE id = ANY($1)",
 		ids).Scan(&found)
-	// [end]
 	check(err)
 	isEqual(found, ids, "and has them")
 	isEqual(value(&found, "UPDATE event SET related = $1 RETURNING related::text[]", ids), "",

@@ -85,9 +85,7 @@ isEqual(await failure(prisma.$queryRaw`SELECT FROM event WHERE id >= ${since}`),
 isEqual((await prisma.$queryRaw`SELECT what FROM event WHERE id >= ${since}::timestamptz`).length, 2,
   'and is of UTC, which the server is not told');
 since.setTime(Date.now() - 3600000);
-// [recipe: Prisma, time]
 const recent = await prisma.$queryRaw`SELECT id FROM event WHERE id >= ${since.toISOString()}::timestamptz`;
-// [end]
 isEqual(recent.map((row) => row.id).sort(), [first, second.id], 'an ISO string says so');
 since.setTime(Date.now() + 3600000);
 isEqual(await prisma.$queryRaw`SELECT id FROM event WHERE id >= ${since.toISOString()}::timestamptz`, [],

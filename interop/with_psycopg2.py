@@ -56,9 +56,7 @@ is_equal(value("SELECT json_agg(id ORDER BY id) FROM event"), psql("SELECT id FR
 raises(lambda: values("SELECT what FROM event WHERE id = ANY(%s)", ([first],)), psycopg2.errors.UndefinedFunction,
        "= ANY(parameter) needs a cast")
 ids = [first, ID]
-# [recipe: psycopg 2, = ANY]
 cur.execute("SELECT what FROM event WHERE id = ANY(%s::scru64[]) ORDER BY id", (ids,))
-# [end]
 is_equal(cur.fetchall(), [("given",), ("first",)], "and has one")
 is_equal(values("SELECT what FROM event WHERE id = ANY(%s::scru64[])", ([],)), [], "also an empty one")
 is_equal(value("SELECT related FROM event WHERE id = %s", (first,)), f"{{{first},NULL,{ID}}}",

@@ -3,6 +3,7 @@
 import datetime
 
 from harness import ID, ORDERED, done, is_equal, psql, raises
+from scru64_binary import decode
 from scru64_psycopg3 import register_scru64_arrays
 
 import psycopg
@@ -73,11 +74,7 @@ class Scru64BinaryLoader(Loader):
     format = Format.BINARY
 
     def load(self, data):
-        number, digits = int.from_bytes(data, "big"), ""
-        for _ in range(12):
-            number, digit = divmod(number, 36)
-            digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-        return digits
+        return decode(data)
 
 conn.adapters.register_loader("scru64", Scru64BinaryLoader)
 # [end]

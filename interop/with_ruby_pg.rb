@@ -37,11 +37,9 @@ is_equal(conn.exec_params("SELECT id FROM event WHERE id = $1", [ID], 1).getvalu
 ids = [ID, first]
 is_equal(values.("SELECT array_agg(id ORDER BY id) FROM event"), ["{#{ID},#{first},#{second}}"],
          "an array comes as text")
-# [recipe: Ruby pg, arrays]
 encoder, decoder = PG::TextEncoder::Array.new, PG::TextDecoder::Array.new
 rows = conn.exec_params("SELECT array_agg(id ORDER BY id) FROM event WHERE id = ANY($1)", [encoder.encode(ids)])
 found = decoder.decode(rows.getvalue(0, 0))
-# [end]
 is_equal(found, ids, "arrays")
 values.("UPDATE event SET related = $1 WHERE id = $2", [encoder.encode([first, nil]), first])
 is_equal(psql("SELECT related FROM event WHERE id = '#{first}'"), ["{#{first},NULL}"], "an array in")

@@ -12,13 +12,13 @@ const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env;
 const sequelize = new Sequelize({ dialect: 'postgres', host: PGHOST, port: PGPORT, username: PGUSER,
   database: PGDATABASE, pool: { max: 1 }, logging: false });
 
-// [recipe: Sequelize, table]
 const Event = sequelize.define('event', {
+  // [recipe: Sequelize, columns]
   id: { type: 'scru64', primaryKey: true, defaultValue: sequelize.literal('scru64_generate()') },
-  what: { type: DataTypes.TEXT, allowNull: false },
   related: 'scru64[]',
+  // [end]
+  what: { type: DataTypes.TEXT, allowNull: false },
 }, { timestamps: false, freezeTableName: true });
-// [end]
 await Event.sync();
 const whats = async (where) => (await Event.findAll({ where, order: ['id'] })).map((event) => event.what);
 
@@ -37,9 +37,7 @@ isEqual((await Event.findByPk(ID)).related, [first, null], 'registered, an array
 isEqual(await whats({ id: [first, ID] }), ['given', 'first'], 'IN');
 const ids = [first, ID];
 isEqual(await failure(whats({ id: { [Op.any]: ids } })), '42883', 'Op.any fails');
-// [recipe: Sequelize, = ANY]
 const [found] = await sequelize.query('SELECT * FROM event WHERE id = ANY($1)', { bind: [ids] });
-// [end]
 isEqual(found.map((row) => row.what).sort(), ['first', 'given'], '= ANY');
 const id = Scru64Id.fromString(ID);
 isEqual((await failure(whats({ id }))).split(' ', 2), ['Invalid', 'value'], 'an object in where fails');

@@ -45,16 +45,16 @@ class Scru64(UserDefinedType):
 ischema_names["scru64"] = Scru64  # for reflection
 # [end]
 
-# [recipe: SQLAlchemy, model]
 from sqlalchemy import Column, Text, text
 
 class Event(Base):
     __tablename__ = "event"
 
+    # [recipe: SQLAlchemy, model]
     id = Column(Scru64, server_default=text("scru64_generate()"), primary_key=True)
-    what = Column(Text, nullable=False)
     related = Column(ARRAY(Scru64))
-# [end]
+    # [end]
+    what = Column(Text, nullable=False)
 
 
 def in_session(function):
@@ -85,7 +85,7 @@ def add(session, *whats):
 in_session(lambda session: Base.metadata.create_all(session.connection()))
 is_equal(psql("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
               " WHERE attrelid = 'event'::regclass AND attnum > 0 ORDER BY attnum"),
-         ["scru64", "text", "scru64[]"], "the table has the types")
+         ["scru64", "scru64[]", "text"], "the table has the types")
 
 # What works with the type alone
 [first] = in_session(lambda session: add(session, "first"))
@@ -108,12 +108,10 @@ is_equal(psql("SELECT id, related FROM event WHERE what = 'given'"), [f"{ID}|{{{
          "parameter in an INSERT, and an array")
 is_equal(in_session(lambda session: session.query(Event).filter(Event.related.contains([first])).one().id), ID,
          "array operators")
-# [recipe: SQLAlchemy, = ANY]
 from sqlalchemy import any_, literal
 
 def by_ids(session, ids):
     return session.query(Event).filter(Event.id == any_(literal(ids, ARRAY(Scru64))))
-# [end]
 is_equal(in_session(lambda session: by_ids(session, [first, ID]).count()), 2, "= ANY(parameter)")
 is_equal(in_session(lambda session: by_ids(session, []).count()), 0, "= ANY(empty parameter)")
 since = datetime.now(timezone.utc) - timedelta(hours=1)
@@ -128,7 +126,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("error")
     is_equal([column["type"].compile(engine.dialect) for column in
               in_session(lambda session: inspect(session.connection()).get_columns("event"))],
-             ["scru64", "TEXT", "scru64[]"], "reflection")
+             ["scru64", "scru64[]", "TEXT"], "reflection")
 
 # What needs a hint, but with asyncpg.  Without, what comes back are characters.
 if not is_async:

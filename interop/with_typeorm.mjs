@@ -8,16 +8,16 @@ import { Any, DataSource, EntitySchema, In, IsNull, MoreThan, MoreThanOrEqual, R
 console.log(`# typeorm ${versionOf('typeorm')}`);
 Scru64Id.prototype.toPostgres = Scru64Id.prototype.toString;
 
-// [recipe: TypeORM, table]
 const Event = new EntitySchema({
   name: 'event',
   columns: {
+    // [recipe: TypeORM, columns]
     id: { type: 'scru64', primary: true, default: () => 'scru64_generate()' },
-    what: { type: 'text' },
     related: { type: 'scru64', array: true, nullable: true },
+    // [end]
+    what: { type: 'text' },
   },
 });
-// [end]
 
 const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env;
 const dataSource = new DataSource({ type: 'postgres', host: PGHOST, port: Number(PGPORT), username: PGUSER,

@@ -117,7 +117,7 @@ CREATE TABLE account AS
 	SELECT i AS id, timestamptz '2026-01-31 12:00+00' + CASE WHEN i > 140000 THEN interval '0.3 s' ELSE '0' END AS created_at
 	FROM generate_series(1, 140010) AS i;
 ));
-$node->safe_psql('bulk', Scru64Examples::recipe("$FindBin::RealBin/../doc/coming-from.md", 'map bigserial'));
+$node->safe_psql('bulk', map_of('bigserial'));
 is( $node->safe_psql(
 		'bulk', q(
 SET TimeZone = 'UTC';

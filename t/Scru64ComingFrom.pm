@@ -15,6 +15,7 @@ use Scru64Examples;
 our @EXPORT = qw(
   checks
   map_beside
+  map_of
   recipe_of
   setup
   sources
@@ -104,13 +105,21 @@ ANALYZE;
 );
 }
 
+# The map: the old IDs of a kind, and the new ones for them
+sub map_of
+{
+	my ($name) = @_;
+
+	return join "\n", recipe($page, "map $source{$name}{map}"), recipe($page, 'map');
+}
+
 # The map, made while rows come that have their new IDs
 sub map_beside
 {
 	my ($name) = @_;
-	my $map = recipe($page, "map $source{$name}{map}");
+	my $map = map_of($name);
 
-	$map =~ s/FROM account\)/FROM account WHERE new_id IS NULL)/ or die "no place in the map for WHERE";
+	$map =~ s/FROM account;/FROM account WHERE new_id IS NULL;/ or die "no place in the map for WHERE";
 	return $map;
 }
 
@@ -124,8 +133,11 @@ sub recipe_of
 	$meanwhile //= '';
 	if ($variant eq 'in one go')
 	{
-		return join "\n", recipe($page, 'begin'), recipe($page, "map $source{$name}{map}"), recipe($page, 'in one go'),
-		  recipe($page, 'after in one go');
+		return join "\n", recipe($page, 'begin'), map_of($name), recipe($page, 'look up'), recipe($page, 'in one go');
+	}
+	elsif ($variant eq 'numbers')
+	{
+		return join "\n", map { recipe($page, $_) } ('begin', 'numbers', 'in one go');
 	}
 	elsif ($variant eq 'quiet')
 	{
