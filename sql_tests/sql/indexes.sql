@@ -253,11 +253,12 @@ BEGIN
 		< pg_relation_size('scru64_indexed') / current_setting('block_size')::bigint / 4;
 END
 $$;
+SELECT 4 * 8192 / current_setting('block_size')::integer AS pages_of_32_kb \gset
 SELECT format('SELECT n FROM scru64_indexed WHERE id BETWEEN %L AND %L', :'low_id', :'high_id') AS range,
 	   format('SELECT n FROM scru64_indexed WHERE id = %L', :'low_id') AS equal,
 	   format('SELECT n FROM scru64_indexed WHERE shuffled = %L', :'one_id') AS shuffled \gset
 
-CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = 4);
+CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = :pages_of_32_kb);
 EXPLAIN (COSTS OFF)
 	SELECT n FROM scru64_indexed WHERE id BETWEEN :'low_id' AND :'high_id';
 SELECT * FROM pg_temp.reads_little(:'range');
@@ -272,12 +273,12 @@ ALTER TABLE scru64_indexed
 	ALTER n TYPE bigint USING
 		CASE 0 WHEN n % 97 THEN 4738381338321616895 WHEN n % 89 THEN 0 ELSE n END;
 VACUUM (FREEZE, ANALYZE) scru64_indexed;
-CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = 4);
+CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = :pages_of_32_kb);
 SELECT * FROM pg_temp.reads_little(:'range');
 SELECT * FROM pg_temp.compare();
 DROP INDEX scru64_brin;
 CREATE INDEX scru64_brin ON scru64_indexed
-	USING brin (id scru64_minmax_multi_ops) WITH (pages_per_range = 4);
+	USING brin (id scru64_minmax_multi_ops) WITH (pages_per_range = :pages_of_32_kb);
 EXPLAIN (COSTS OFF)
 	SELECT n FROM scru64_indexed WHERE id BETWEEN :'low_id' AND :'high_id';
 SELECT * FROM pg_temp.reads_little(:'range');
@@ -285,14 +286,14 @@ SELECT * FROM pg_temp.reads_little(:'equal');
 SELECT * FROM pg_temp.compare();
 DROP INDEX scru64_brin;
 CREATE INDEX scru64_brin ON scru64_indexed
-	USING brin (id scru64_minmax_multi_ops (values_per_range = 8)) WITH (pages_per_range = 4);
+	USING brin (id scru64_minmax_multi_ops (values_per_range = 8)) WITH (pages_per_range = :pages_of_32_kb);
 SELECT * FROM pg_temp.compare();
 DROP INDEX scru64_brin;
 
 -- Bloom: equality, in no order.
 CREATE INDEX scru64_brin ON scru64_indexed
 	USING brin (shuffled scru64_bloom_ops (n_distinct_per_range = 1000))
-	WITH (pages_per_range = 4);
+	WITH (pages_per_range = :pages_of_32_kb);
 EXPLAIN (COSTS OFF) SELECT n FROM scru64_indexed WHERE shuffled = :'one_id';
 SELECT * FROM pg_temp.reads_little(:'shuffled');
 SELECT * FROM pg_temp.compare();
@@ -303,7 +304,7 @@ FROM (SELECT shuffled FROM scru64_indexed WHERE m % 1000 = 0) AS w,
 DROP INDEX scru64_brin;
 
 -- What is inserted later is found too, whether summarized or not.
-CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = 4);
+CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = :pages_of_32_kb);
 INSERT INTO scru64_indexed SELECT i::scru64, i FROM generate_series(1::bigint, 5000) AS i;
 SELECT * FROM pg_temp.compare();
 SELECT brin_summarize_new_values('scru64_brin') > 0 AS summarized;
