@@ -31,6 +31,7 @@ my %received;
 $node->append_conf('postgresql.conf', 'full_page_writes = off');
 set_clock($node, '+0');
 start_server($node);
+my $page_size = $node->safe_psql('postgres', 'SHOW block_size');
 
 # Set the clock on, so that the next ID needs another ceiling.
 sub advance
@@ -111,13 +112,13 @@ sub flipped
 # in the middle leaves an empty file, or a zero page, and the extension is not there.
 #
 ok(!-e $file, 'no page without the extension');
-foreach my $left_over ('', "\0" x 8192)
+foreach my $left_over ('', "\0" x $page_size)
 {
 	my $name = 'left over from a crash: ' . length($left_over) . ' bytes';
 
 	write_page($left_over);
 	$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-	is(-s $file, 8192, "$name: there is a page");
+	is(-s $file, $page_size, "$name: there is a page");
 	cmp_ok(lead($node), '<=', 0, "$name: the first ID is not ahead of the clock");
 	is(scalar(logged($node, $lost)), 0, "$name: nothing was lost");
 	last if $left_over ne '';
@@ -130,7 +131,7 @@ foreach my $left_over ('', "\0" x 8192)
 }
 
 # A crash after that: the file as the crash may have left it, and the WAL.
-foreach my $left_over ('', "\0" x 8192, undef, undef)
+foreach my $left_over ('', "\0" x $page_size, undef, undef)
 {
 	my $name = 'killed, and the file is ' . (defined $left_over ? length($left_over) . ' bytes' : 'missing');
 
@@ -157,7 +158,7 @@ foreach my $how ('missing', 'empty', 'zero')
 {
 	goes_on_ok("before it is $how");
 	$node->stop;
-	$how eq 'missing' ? unlink($file) : write_page($how eq 'zero' ? "\0" x 8192 : '');
+	$how eq 'missing' ? unlink($file) : write_page($how eq 'zero' ? "\0" x $page_size : '');
 	start_server($node);
 	cmp_ok(lead($node), '>', 9, "$how: above the clock and the allowance");
 	is(scalar(logged($node, $lost)), ++$times_lost, "$how: the log says so");
@@ -172,15 +173,15 @@ foreach my $how ('missing', 'empty', 'zero')
 goes_on_ok('before it is damaged');
 $node->stop;
 my $good = read_file($file);
-is(length($good), 8192, 'one page');
+is(length($good), $page_size, 'one page');
 my %texts = (
-	'random bytes' => join('', map { chr($_ * $_ * 37 % 251) } (1 .. 8192)),
-	'contents of something else' => substr($good, 0, 24) . 'x' x (8192 - 24),
-	'no contents' => substr($good, 0, 24) . "\0" x (8192 - 24),
-	'half a page' => substr($good, 0, 24 + 4) . "\0" x (8192 - 24 - 4),
+	'random bytes' => join('', map { chr($_ * $_ * 37 % 251) } (1 .. $page_size)),
+	'contents of something else' => substr($good, 0, 24) . 'x' x ($page_size - 24),
+	'no contents' => substr($good, 0, 24) . "\0" x ($page_size - 24),
+	'half a page' => substr($good, 0, 24 + 4) . "\0" x ($page_size - 24 - 4),
 	'two pages' => $good x 2,
-	'a page and a half' => $good . substr($good, 0, 4096),
-	(map { ("cut to $_ bytes" => substr($good, 0, $_)) } (1, 100, 8191)),
+	'a page and a half' => $good . substr($good, 0, $page_size / 2),
+	(map { ("cut to $_ bytes" => substr($good, 0, $_)) } (1, 100, $page_size - 1)),
 	map { ("bit flipped in byte $_" => flipped($good, $_)) } (24, 28, 32, 34, 40));
 foreach my $name (sort keys %texts)
 {

@@ -19,6 +19,7 @@ use Time::HiRes qw(sleep);
 my $main = new_node('main', allows_streaming => 1, extra => ['--data-checksums']);
 $main->append_conf('postgresql.conf', "scru64.node_spec = '1/8'");
 start_server($main);
+my $page_size = $main->safe_psql('postgres', 'SHOW block_size');
 $main->safe_psql('postgres',
 	'CREATE EXTENSION scru64; CREATE TABLE ids (id scru64 DEFAULT scru64_generate())');
 
@@ -42,7 +43,7 @@ foreach my $n (2, 3)
 
 	$copy->init_from_backup($main, 'main');
 	$copy->append_conf('postgresql.conf', "scru64.node_spec = '$n/8'");
-	is(-s page_file($copy), 8192, "copy $n has the page");
+	is(-s page_file($copy), $page_size, "copy $n has the page");
 	start_server($copy);
 	$copies{$n} = $copy;
 }

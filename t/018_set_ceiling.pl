@@ -21,6 +21,7 @@ my $node = copy_server($template, 'main', clock => '+0');
 my %received;
 
 start_server($node);
+my $page_size = $node->safe_psql('postgres', 'SHOW block_size');
 my $standby = add_standby($template, $node, 'standby', clock => '+0');
 
 sub generate_sql
@@ -172,7 +173,7 @@ $_->quit foreach (@sessions);
 #
 $node->stop;
 my $text = read_file(page_file($node));
-foreach my $damage ('x' x 8192, "\0" x 8192, '')
+foreach my $damage ('x' x $page_size, "\0" x $page_size, '')
 {
 	my $name = 'page of ' . length($damage) . ' ' . (unpack('C', $damage) || 0);
 
