@@ -241,7 +241,7 @@ INSERT INTO event DEFAULT VALUES RETURNING id > '$last', scru64_node_ctr(id) >> 
 	if ($major >= 18)
 	{
 		my $members = q(
-SELECT count(*) FROM pg_amproc WHERE amprocnum = 6 AND amproclefttype = 'scru64'::regtype
+SELECT count(*) FROM pg_amproc WHERE amproc::text = 'btint8skipsupport' AND amproclefttype = 'scru64'::regtype
 );
 		is($with->safe_psql('everything', $members),
 			$skip_support, "$major: skip support only if it was added");
@@ -255,7 +255,7 @@ ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 
 			my $temporal = 'CREATE TABLE refused (item scru64, valid int4range, PRIMARY KEY (item, valid WITHOUT OVERLAPS))';
 			my ($status, $out, $error) = $with->psql('everything', $temporal);
-			like($error, qr/could not identify an equality operator/, "$major: so with temporal keys");
+			like($error, qr/could not identify an equality operator/, "$major: temporal keys are refused");
 			$with->safe_psql('everything', q(
 ALTER EXTENSION btree_gist UPDATE;
 ALTER OPERATOR FAMILY scru64_ops USING gist ADD
@@ -264,7 +264,7 @@ ALTER OPERATOR FAMILY scru64_ops USING gist ADD
 ));
 			create_temporal($with, 'everything', 'public');
 			is($with->safe_psql('everything', q(SELECT bool_and(amvalidate(oid)) FROM pg_opclass WHERE opcintype = 'scru64'::regtype)),
-				't', "$major: these too can be added");
+				't', "$major: what they need can be added");
 			$skip_support = 1;
 		}
 	}
