@@ -36,8 +36,9 @@ end
 class EventsController < ActionController::Base
   PAGE = 10
 
-  # Text that is no ID or no time, or a character that text cannot have
-  rescue_from(ActiveRecord::StatementInvalid) { |e| e.cause.is_a?(PG::DataException) ? head(:bad_request) : raise }
+  # Text that is no ID or no time, or has a NUL
+  rescue_from(ActiveRecord::StatementInvalid) { |e| e.cause.is_a?(PG::DataException) ? head(:bad_request) : raise(e) }
+  rescue_from(ArgumentError) { |e| e.message == "string contains null byte" ? head(:bad_request) : raise(e) }
   rescue_from(ActiveRecord::RecordInvalid) { head :bad_request }
   rescue_from(ActiveRecord::RecordNotFound) { head :not_found }
 
