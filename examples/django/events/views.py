@@ -1,0 +1,45 @@
+from django import forms
+from django.http import HttpResponseBadRequest
+from django.shortcuts import get_object_or_404, redirect, render
+
+from events.models import Event
+
+PAGE = 10
+
+
+class EventForm(forms.ModelForm):
+    class Meta:
+        model = Event
+        fields = ["what"]
+
+
+class Filter(forms.Form):
+    before = forms.RegexField("^[0-9A-Za-z]{12}$", required=False)
+    since = forms.DateTimeField(required=False)
+    until = forms.DateTimeField(required=False)
+
+
+def events(request):
+    form = EventForm(request.POST or None)
+    if form.is_valid():
+        return redirect("event", form.save().id)
+    wanted = Filter(request.GET)
+    if form.errors or not wanted.is_valid():
+        return HttpResponseBadRequest()
+
+    # A time is compared with the IDs themselves, so the primary key serves that too.
+    found = Event.objects.order_by("-id")
+    for name, lookup in [("before", "id__lt"), ("since", "id__gte"), ("until", "id__lt")]:
+        if wanted.cleaned_data[name]:
+            found = found.filter(**{lookup: wanted.cleaned_data[name]})
+    page = list(found[:PAGE])
+
+    older = request.GET.copy()
+    if len(page) == PAGE:
+        older["before"] = page[-1].id
+    return render(request, "events.html", {
+        "form": form, "events": page, "older": len(page) == PAGE and older.urlencode()})
+
+
+def event(request, id):
+    return render(request, "event.html", {"event": get_object_or_404(Event, id=id)})
