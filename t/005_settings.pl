@@ -232,12 +232,12 @@ foreach my $preload (0, 1)
 		"LOAD 'scru64'; SET scru64.node_spec = '7/8'; $used; RESET scru64.node_spec; $used"
 	);
 	is("$out|$err", "7\n42|", "$mode, environment variable, SET, RESET");
-	# 8 s ahead, which is within the allowance
+	# half an hour ahead, which is within the allowance, however slow the machine is
 	my $previous = $node->safe_psql('postgres',
-		q(SELECT ((tick_of(now()) + 32 << 24) + (200 << 16) + 1000)::scru64));
+		q(SELECT ((tick_of(now() + interval '30 minutes') << 24) + (200 << 16) + 1000)::scru64));
 	$node->stop;
 
-	start_with($preload, "$previous/8");
+	start_with($preload, "$previous/8", "scru64.rollback_allowance = '1h'\n");
 	is( $node->safe_psql(
 			'postgres',
 			"SELECT scru64_generate()::bigint - '$previous'::scru64::bigint"),
@@ -256,7 +256,9 @@ SELECT scru64_generate()::bigint - '$previous'::scru64::bigint;
 )),
 		"2\n10001\n10002",
 		"$mode, previous ID of a node in use: continues after the later one");
+	$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 	$node->stop;
+	$node->adjust_conf('postgresql.conf', 'scru64.rollback_allowance', undef);
 
 	$log = -s $node->logfile;
 	start_with($preload, '42/0');
