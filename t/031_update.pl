@@ -172,6 +172,17 @@ my %current = map { split(/\|/) } split(
 	$node->safe_psql(
 		'postgres', q(SELECT name, default_version FROM pg_available_extensions)));
 
+# Those that need one which PostgreSQL has and this server has not
+sub lacks
+{
+	my ($name) = @_;
+	my ($requires) = read_file("$FindBin::RealBin/../$name.control") =~ /^requires = '(.*)'/m;
+
+	return grep { !$current{$_} } split(/, */, $requires // '');
+}
+note("skipped: there is no " . join(', ', lacks($_)) . " for $_") foreach (grep { lacks($_) } @names);
+@names = grep { !lacks($_) } @names;
+
 # Create an extension in a version, update it to the current one if it is another,
 # and describe what there is then; an error is described too.
 sub describe
