@@ -243,7 +243,8 @@ $server_c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 # What takes its time
 #
 isnt(wait_for_lease($server_c, 20, $ended), '', 'scru64_set_ceiling(): another lease');
-is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE node = '$ended'"), 0, 'the one before was given back');
+ok(wait_until(20, sub { $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE node = '$ended'") eq 0 }),
+	'the one before is given back');
 my $other = wait_for_lease($server_d, 25);
 ok($other ne '' && $other ne $by_hand, "a node set by hand first: the worker takes another, $by_hand, $other");
 $server_d->stop;
