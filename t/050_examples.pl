@@ -73,6 +73,9 @@ sub with_addresses
 
 	$text =~ s/\bhost=([a-z][\w,]*|\/var\/run\/postgresql)( port=\d+)?/host_and_port($page, $1, 'host=%s port=%s')/ge;
 	$text =~ s/\bhost '(\w+)'/host_and_port($page, $1, "host '%s', port '%s'")/ge;
+	# a libpq without SSL refuses these
+	$text =~ s/ sslmode=\S+ sslrootcert=[^\s']+//g
+	  if $text =~ / sslmode=/ && server_of($page, 'main')->safe_psql('postgres', 'SHOW ssl_library') eq '';
 	return $text;
 }
 
