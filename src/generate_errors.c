@@ -214,8 +214,8 @@ log_wait(uint64 state)
 }
 
 /*
- * A node spec of the session's own goes before the lease: once for each source since
- * the server was started.
+ * A node spec of the session's own takes precedence over the lease: said once for each
+ * source since the server was started.
  */
 void
 log_own_node_spec(void)

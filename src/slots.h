@@ -93,7 +93,7 @@ typedef struct NodeSlots
 	Reservation reservation;
 	Watermark	watermark;
 	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
-	pg_atomic_uint32 logged_sources;	/* of node specs that went before the lease, a bit each */
+	pg_atomic_uint32 logged_sources;	/* of node specs used in place of the lease, a bit each */
 
 	/* What node_slots.c keeps */
 	int			hand;			/* where the last slot was taken away */

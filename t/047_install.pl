@@ -12,6 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Test;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $top = "$FindBin::RealBin/..";
 plan skip_all => 'the extension is not built here' if !-e "$top/scru64.so" || !-e "$top/src/lease_worker/scru64_lease.so";
@@ -21,19 +22,25 @@ my $node = new_node('main');
 my $pkglibdir = $node->config_data('--pkglibdir');
 my $libraries = "$dir$pkglibdir";
 
-# As install does it, but so slowly that sessions come meanwhile
-append_to_file("$dir/slow_install", <<'END');
+# As install does it, but each time it waits until a session has come meanwhile.
+my $window = "$dir/window";
+append_to_file("$dir/slow_install", <<"END");
 #!/bin/sh
-while [ "$#" -gt 2 ]; do shift; done
-to=$2
-[ ! -d "$to" ] || to=$to/${1##*/}
-rm -f "$to"
-(umask 077 && : >"$to")
-chmod 0 "$to"
-sleep 0.3
-rm -f "$to"
-cat "$1" >"$to"
-chmod 755 "$to"
+while [ "\$#" -gt 2 ]; do shift; done
+to=\$2
+[ ! -d "\$to" ] || to=\$to/\${1##*/}
+rm -f "\$to"
+(umask 077 && : >"\$to")
+chmod 0 "\$to"
+: >"$window"
+tries=0
+while [ -e "$window" ] && [ "\$tries" -lt 1800 ]; do
+	tries=\$((tries + 1))
+	sleep 0.1
+done
+rm -f "\$to"
+cat "\$1" >"\$to"
+chmod 755 "\$to"
 END
 chmod(0755, "$dir/slow_install");
 
@@ -74,16 +81,22 @@ foreach my $round (1 .. 3)
 	$inodes .= (stat("$libraries/scru64.so"))[1] . ' ';
 	while ($make->pumpable)
 	{
+		$make->pump_nb;
+		if (!-e $window)
+		{
+			sleep(0.05);
+			next;
+		}
 		my ($ret, undef, $err) = $node->psql('postgres', "LOAD 'scru64'; LOAD 'scru64_lease'");
 
 		$sessions++;
 		$failed .= "$err\n" if $ret != 0 || $err ne '';
-		$make->pump_nb;
+		unlink($window);
 	}
 	ok($make->finish, "round $round: installed") or diag($out);
 }
 is($failed, '', 'no session has failed');
-cmp_ok($sessions, '>', 3, 'there were sessions');
+is($sessions, 6, 'one came while each library was installed');
 unlike($inodes, qr/\b(\d+) \1\b/, 'each time there was a new file');
 is(files("$dir/") =~ s/^.*slow_install\n//mr, $installed =~ s/^.*slow_install\n//mr, 'nothing else is left');
 
