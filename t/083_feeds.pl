@@ -465,8 +465,10 @@ while True:
 # Partitions, and parts by an index
 #
 {
-	my $task = prepared_in('Several consumers', 'tasks_1');
-	my $part = prepared_in('Several consumers', 'part_2');
+	my $news = prepared_in('Feeds: read new rows, and miss none', 'news');
+	my ($condition) = slurp_file($page) =~ /adds the condition `(.*? = 2)`/ or die 'there is no condition for a part';
+	my $task = $news =~ s/news/tasks_1/r =~ s/outbox/task_1/r;
+	my $part = $news =~ s/news/part_2/r =~ s/WHERE/WHERE $condition AND/r;
 	my @tasks = map { start_reader($server, "tasks_$_", $task =~ s/_1/_$_/gr) } 0 .. 1;
 	my @parts = map { start_reader($server, "part_$_", $part =~ s/part_2/part_$_/r =~ s/= 2/= $_/r) } 0 .. 3;
 	my @writers = (
@@ -518,7 +520,7 @@ run_sql($server2, $begin2 =~ s/^ALTER SYSTEM SET wal_level.*\n/SELECT pg_reload_
 	command_ok([ 'bash', '-c', with_addresses(blocks_in($fleet, language => 'sh')) ], 'server2 gets the schema');
 }
 run_sql($server2, $end2);
-run_sql($hub, with_addresses(blocks_in($fleet, at => 'hub')) =~ s/^PREPARE.*//msr);
+run_sql($hub, with_addresses(blocks_in($fleet, at => 'hub')));
 ok($hub->poll_query_until('postgres', blocks_in($fleet, at => 'hub') =~ /^(SELECT bool_and.*?);/m), 'the first copy is complete');
 
 sub with_addresses
@@ -535,9 +537,8 @@ sub with_addresses
 }
 
 {
-	my @readers = (
-		start_reader($standby, 'news', prepared_in('On a standby', 'news', 'standby')),
-		start_reader($hub, 'news', prepared_in($fleet, 'news', 'hub')));
+	my $news = prepared_in('On a standby', 'news', 'standby');
+	my @readers = map { start_reader($_, 'news', $news) } $standby, $hub;
 	my ($at_standby, $at_hub) = @readers;
 	my @writers = map { start_writers($_, 3, $write_outbox) } $server, $server2;
 	my @jobs = map { psql_program($_, 'job', 'CALL publish_watermark(\'' . $_->name . "');\n\\watch 0.05\n") } $server, $server2;
