@@ -171,10 +171,35 @@ sub write_both
 	return;
 }
 
+# A block of the page, for a table of another name
+sub from_page
+{
+	my ($name, $table) = @_;
+
+	return recipe("$FindBin::RealBin/../doc/distributed.md", $name) =~ s/event/$table/gr;
+}
+
+# Subscribe both ways as on the page, with or without its "origin = none".
+sub subscribe_by_page
+{
+	my ($table, $with_origin) = @_;
+
+	foreach my $try ([ 2, 'second', 1 ], [ 1, 'first', 2 ])
+	{
+		my ($n, $name, $from) = @$try;
+		my $sql = from_page("origin, $name", $table);
+
+		$sql =~ s/origin = none, // if !$with_origin;
+		$servers{$n}->safe_psql('postgres', $sql =~ s/host=server(\d)/$servers{$1}->connstr/er);
+		$servers{$n}->wait_for_subscription_sync($servers{$from}, "${table}_from_$from");
+	}
+	return;
+}
+
 # On every version: a publication of the rows that were made here.  A row filter
 # knows only types and functions of PostgreSQL's own, so the ID cannot tell where a
 # row comes from.
-everywhere('CREATE TABLE by_site (id scru64 DEFAULT scru64_generate(), site integer NOT NULL, what text, PRIMARY KEY (id, site))');
+everywhere(from_page('origin, both', 'by_site'));
 foreach my $n (1, 2)
 {
 	my ($out, $err) = ('', '');
@@ -183,15 +208,10 @@ foreach my $n (1, 2)
 		"CREATE PUBLICATION wrong FOR TABLE by_site WHERE (id >= '000000000000'::scru64)",
 		stderr => \$err);
 	like($err, qr/invalid publication WHERE expression/, 'a row filter on the ID is refused');
-	$servers{$n}->safe_psql(
-		'postgres', qq(
-ALTER TABLE by_site ALTER site SET DEFAULT $n;
-CREATE PUBLICATION by_site FOR TABLE by_site WHERE (site = $n);
-));
+	$servers{$n}->safe_psql('postgres', from_page('site, each', 'by_site') =~ s/\b1\b/$n/gr);
 }
-subscribe($one, $two, 'by_site', 'site_2', 'binary = true, copy_data = false');
-subscribe($two, $one, 'by_site', 'site_1', 'binary = true, copy_data = false');
-write_both('by_site', 1 => 'site_2', 2 => 'site_1');
+subscribe_by_page('by_site', 0);
+write_both('by_site', 1 => 'by_site_from_2', 2 => 'by_site_from_1');
 
 # From PostgreSQL 16 on: all rows but those that came by replication.
 SKIP:
@@ -207,17 +227,9 @@ SKIP:
 	write_both('by_origin', 1 => 'by_origin_2', 2 => 'by_origin_1');
 
 	# in binary form, by the statements of the page
-	my $page = "$FindBin::RealBin/../doc/distributed.md";
-	my ($first, $second) = map {
-		recipe($page, "origin, $_") =~ s/host=server(\d)/$servers{$1}->connstr/ger
-	} qw(first second);
-
 	$one->safe_psql('postgres', 'DROP PUBLICATION event; DROP TABLE event');
-	everywhere(recipe($page, 'origin, both'));
-	$two->safe_psql('postgres', $second);
-	$two->wait_for_subscription_sync($one, 'event_from_1');
-	$one->safe_psql('postgres', $first);
-	$one->wait_for_subscription_sync($two, 'event_from_2');
+	everywhere(from_page('origin, both', 'event'));
+	subscribe_by_page('event', 1);
 	write_both('event', 1 => 'event_from_2', 2 => 'event_from_1');
 }
 

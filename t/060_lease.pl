@@ -275,7 +275,7 @@ foreach my $server ($server_a, $server_b, $server_c)
 		},
 		$server->data_dir);
 	my $log = read_file($server->logfile);
-	# PostgreSQL itself tells what a reload has changed: doc/realm.md says so
+	# PostgreSQL itself tells what a reload has changed: doc/scru64.md says so
 	$log =~ s/parameter "scru64.realm" changed to .*//g;
 	push @found, map { "$_ in log" } grep { index($log, $_) >= 0 } @secrets;
 	is("@found", '', $server->name . ': no lease_id and no password in the data directory and the log');
