@@ -245,6 +245,21 @@ SELECT lease_id FROM scru64_realm.ledger;
 SELECT scru64_realm.lease(8, 'monitor');
 RESET SESSION AUTHORIZATION;
 
+-- Who may read a view and call what it calls needs no more; without the latter, that is not enough.
+SET SESSION AUTHORIZATION regress_realm_owner;
+GRANT SELECT ON scru64_realm.leases, scru64_realm.roles, scru64_realm.capacity TO regress_realm_app;
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT count(*) FROM scru64_realm.leases;
+SELECT count(*) FROM scru64_realm.capacity;
+SET SESSION AUTHORIZATION regress_realm_owner;
+GRANT EXECUTE ON FUNCTION scru64_realm.clock, scru64_realm.free TO regress_realm_app;
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT count(*) > 0 AS leases FROM scru64_realm.leases;
+SELECT count(*) > 0 AS roles FROM scru64_realm.roles;
+SELECT count(*) > 0 AS sizes FROM scru64_realm.capacity;
+SELECT lease_id FROM scru64_realm.ledger;
+RESET SESSION AUTHORIZATION;
+
 -- scru64 is moved to another schema.
 CREATE SCHEMA other;
 GRANT USAGE ON SCHEMA other TO regress_realm_app;
