@@ -1,12 +1,13 @@
-"""IDs in binary, for asyncpg and psycopg 3"""
+"""IDs in binary, for asyncpg and psycopg 3: doc/clients.md says how"""
 
-# [recipe: Python, binary]
 import struct
+
 
 def encode(id):
     if not (len(id) == 12 and id.isascii() and id.isalnum()):
         raise ValueError(f"no ID: {id!r}")
     return int(id, 36).to_bytes(8, "big")
+
 
 def decode(data):
     (number,), digits = struct.unpack("!Q", data), ""
@@ -14,4 +15,3 @@ def decode(data):
         number, digit = divmod(number, 36)
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
     return digits
-# [end]

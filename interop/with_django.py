@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import sys
 
 from harness import ID, ORDERED, done, is_equal, psql
 
@@ -41,34 +42,12 @@ class Meta:
     app_label = "interop"
 
 
+sys.path.append("../examples/django")
+
 # [recipe: Django]
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-
-class Scru64Field(models.Field):
-    empty_strings_allowed = False
-
-    def db_type(self, connection):
-        return "scru64"
-
-class DatabaseDefault(models.Expression):
-    def as_sql(self, compiler, connection):
-        return "DEFAULT", []
-
-class Scru64KeyField(Scru64Field):
-    db_returning = True
-
-    def db_type(self, connection):
-        return "scru64 DEFAULT scru64_generate()"
-
-    def cast_db_type(self, connection):
-        return "scru64"
-
-    def rel_db_type(self, connection):
-        return "scru64"
-
-    def pre_save(self, instance, add):
-        return super().pre_save(instance, add) or DatabaseDefault()
+from events.fields import Scru64Field, Scru64KeyField
 
 class Event(models.Model):
     id = Scru64KeyField(primary_key=True, editable=False)

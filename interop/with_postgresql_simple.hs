@@ -15,7 +15,7 @@ import System.Environment (getEnv)
 import System.Exit (exitFailure)
 import System.Process (readProcess)
 
--- [recipe: postgresql-simple]
+-- The type for doc/clients.md: from here
 import Data.Text (Text)
 import Data.Text.Encoding (decodeUtf8)
 import Database.PostgreSQL.Simple
@@ -31,7 +31,7 @@ instance FromField Scru64 where
 
 instance ToField Scru64 where
   toField (Scru64 digits) = toField digits
--- [end]
+-- to here
 
 -- A fixed ID, as text and as the integer in it
 givenId :: Scru64

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-// [recipe: tokio-postgres, type]
+// The type for doc/clients.md: from here
 use bytes::{BufMut, BytesMut};
 use scru64::Scru64Id;
 use std::error::Error;
@@ -32,7 +32,7 @@ impl<'a> FromSql<'a> for Id {
         ty.name() == "scru64"
     }
 }
-// [end]
+// to here
 
 /// Stands in for the crate scru64: what of its type is used here.
 mod scru64 {

@@ -36,8 +36,8 @@ PostgreSQL servers of this machine are left alone.
 
 Run it as root, on Debian or Ubuntu. Environment:
 
-  MATRIX_CACHE   folder of the pristine trees and of downloaded packages; default:
-                 /var/cache/scru64-matrix. Remove it for trees of today.
+  MATRIX_CACHE   folder of the pristine trees and of downloaded packages, about 6 GB;
+                 default: /var/cache/scru64-matrix. Remove it for trees of today.
   MATRIX_MIRROR  Debian mirror; default: the one this machine's apt uses
   TMPDIR         where to put small temporary files; default: /tmp
 END
@@ -157,7 +157,8 @@ keep_archives()
 }
 
 # See to it that the cache has the pristine tree of a release, of an architecture, "npm", or
-# of what is built.
+# of what is built.  One more build is a line here, and a name in more_releases of
+# scripts/test-matrix.
 make_pristine()
 {
 	local lock

@@ -1,33 +1,6 @@
 from django.db import models
 
-
-# The fields are those of doc/clients.md.
-class Scru64Field(models.Field):
-    empty_strings_allowed = False
-
-    def db_type(self, connection):
-        return "scru64"
-
-
-class DatabaseDefault(models.Expression):
-    def as_sql(self, compiler, connection):
-        return "DEFAULT", []
-
-
-class Scru64KeyField(Scru64Field):
-    db_returning = True
-
-    def db_type(self, connection):
-        return "scru64 DEFAULT scru64_generate()"
-
-    def cast_db_type(self, connection):
-        return "scru64"
-
-    def rel_db_type(self, connection):
-        return "scru64"
-
-    def pre_save(self, instance, add):
-        return super().pre_save(instance, add) or DatabaseDefault()
+from events.fields import Scru64KeyField
 
 
 class Event(models.Model):

@@ -1,7 +1,7 @@
 from django.contrib.postgres.operations import CreateExtension
 from django.db import migrations, models
 
-from events.models import Scru64KeyField
+from events.fields import Scru64KeyField
 
 
 class Migration(migrations.Migration):
