@@ -61,15 +61,14 @@ start_etcd()
 	printf '%s\n' 'etcd3:' "  host: 127.0.0.1:$etcd_port" >"$work/patronictl.yml"
 }
 
-# Blocks of the page that has the recipe, by language
+# The page's lines for patroni.yml
 recipe()
 {
 	# shellcheck disable=SC2016 # that Perl expands it
 	perl -I"$top/t" -MScru64Examples -e '
-		my ($page, $language) = @ARGV;
-		my @blocks = grep { $_->{section} eq "A realm under Patroni" && ($_->{language} // "") eq $language } blocks_of($page);
-		die "$page has no such block\n" if !@blocks;
-		print map { $_->{text} } @blocks;' "$top/doc/operating.md" "$1"
+		my @blocks = grep { $_->{section} eq "A realm under Patroni" && ($_->{language} // "") eq "yaml" } blocks_of($ARGV[0]);
+		die "$ARGV[0] has no such block\n" if @blocks != 1;
+		print $blocks[0]{text};' "$top/doc/operating.md"
 }
 
 # The setting that says which node: one and the same for all members.
@@ -136,7 +135,7 @@ tags: {}
 END
 	# as the page has it, but for the addresses
 	if [[ $cluster == realm ]]; then
-		recipe yaml | sed "s|^\( *on_role_change: [^ ]*\) .*|\1 $(etcd_address "$member"):$etcd_port 'host=$work port=${port[$member]} user=postgres dbname=realm'|" \
+		recipe | sed "s|^\( *on_role_change: [^ ]*\) .*|\1 $(etcd_address "$member"):$etcd_port 'host=$work port=${port[$member]} user=postgres dbname=realm'|" \
 			>"$etc/realm.yml"
 	fi
 }
@@ -175,8 +174,7 @@ start_cluster()
 
 	if [[ $cluster == realm ]]; then
 		mkdir -p /etc/patroni
-		recipe bash >"$(recipe yaml | sed -n 's/^ *on_role_change: \([^ ]*\).*/\1/p')"
-		chmod 755 /etc/patroni/*
+		install "$top/examples/realm_promoted" "$(recipe | sed -n 's/^ *on_role_change: \([^ ]*\).*/\1/p')"
 	fi
 	for member in ${members_of[$cluster]}; do
 		configure_member "$cluster" "$member"

@@ -1,4 +1,4 @@
-# The check of doc/operating.md, as pasted: a program for monitoring that asks as a member of
+# The check of examples/, which doc/operating.md has: a program for monitoring that asks as a member of
 # pg_monitor, on servers that are well and in each state in which there is no ID, or
 # soon will be none.
 
@@ -10,7 +10,6 @@ use lib $FindBin::RealBin;
 
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
-use Scru64Examples;
 use Scru64Fault;
 use Scru64Test;
 use Test::More;
@@ -20,13 +19,6 @@ plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $well = 'scru64 is well';
-
-# The blocks of the page as files
-my @blocks = blocks_of("$FindBin::RealBin/../doc/operating.md");
-my ($sql) = grep { $_->{language} eq 'sql' && $_->{text} =~ /$well/ } @blocks;
-my ($program) = grep { $_->{language} eq 'sh' && $_->{text} =~ /check_scru64\.sql/ } @blocks;
-append_to_file("$dir/check_scru64.sql", $sql->{text});
-append_to_file("$dir/check_scru64", $program->{text});
 
 # The clocks of all servers stand still, in the midst of a tick, and are moved.
 my $clock = int(time() / 256) * 256 + 0.1;
@@ -65,7 +57,7 @@ sub check
 	my ($node) = @_;
 
 	local @ENV{qw(PGHOST PGPORT PGUSER)} = ($node->host, $node->port, 'monitor');
-	my $out = qx(cd $dir && sh check_scru64);
+	my $out = qx(sh '$FindBin::RealBin/../examples/check_scru64' -d app);
 	return ($? >> 8, $out);
 }
 
