@@ -335,7 +335,7 @@ provide()
 		if ! can_become_root; then
 			plan_install "${missing[@]}"
 			die "missing: ${missing[*]}" \
-				"Run this again as a user with sudo, or run this as root, then try again:" \
+				"Run this again in a terminal as a user with sudo, or run this as root, then try again:" \
 				"    apt-get update && apt-get install --no-install-recommends ${plan[*]}" \
 				${upgrades:+"It upgrades, and restarts, what is there:" "$upgrades"}
 		fi
@@ -590,7 +590,7 @@ install_extension()
 	if [[ ! -w $pkglibdir || ! -w $extensiondir ]]; then
 		can_become_root ||
 			die "$pkglibdir or $extensiondir cannot be written to" \
-				"Run this as root or as a user with sudo."
+				"Run this as root, or in a terminal as a user with sudo."
 		prefix=(as_root)
 	fi
 	# Its next session would have what nobody has asked for there.
