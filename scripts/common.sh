@@ -335,7 +335,7 @@ provide()
 		if ! can_become_root; then
 			plan_install "${missing[@]}"
 			die "missing: ${missing[*]}" \
-				"Run this again as a user with sudo, or run this as root, then try again:" \
+				"Run this again in a terminal as a user with sudo, or run this as root, then try again:" \
 				"    apt-get update && apt-get install --no-install-recommends ${plan[*]}" \
 				${upgrades:+"It upgrades, and restarts, what is there:" "$upgrades"}
 		fi
@@ -441,10 +441,10 @@ plan_install()
 		case $package in
 			postgresql)
 				default=$(LC_ALL=C apt-cache depends postgresql 2>/dev/null |
-					sed -n 's/^ *Depends: postgresql-\([0-9]\{1,\}\)$/\1/p' | head -n 1)
+					sed -n 's/^ *Depends: postgresql-\([0-9]\{1,\}\)$/\1/p' | head -n 1) || true
 				[[ -n $default ]] ||
 					die "there is no PostgreSQL here, and apt-get knows no package postgresql" \
-						"Install PostgreSQL and its server headers, then try again."
+						"Run apt-get update as root, or install PostgreSQL and its server headers, then try again."
 				((default >= oldest_major)) ||
 					die "scru64 needs PostgreSQL $oldest_major or later; this system's packages have $default" \
 						"See https://www.postgresql.org/download/ for a later one."
@@ -590,7 +590,7 @@ install_extension()
 	if [[ ! -w $pkglibdir || ! -w $extensiondir ]]; then
 		can_become_root ||
 			die "$pkglibdir or $extensiondir cannot be written to" \
-				"Run this as root or as a user with sudo."
+				"Run this as root, or in a terminal as a user with sudo."
 		prefix=(as_root)
 	fi
 	# Its next session would have what nobody has asked for there.

@@ -44,10 +44,11 @@ class EventsController < ActionController::Base
 
   def index
     found = Event.order(id: :desc)
-    found = found.where("id < ?", params[:before]) if params[:before]
+    # to_s: a list, or something nested, becomes text that is no ID and no time.
+    found = found.where("id < ?", params[:before].to_s) if params[:before]
     # A time is compared with the IDs themselves, so the primary key serves that too.
-    found = found.where("id >= ?::timestamptz", params[:since]) if params[:since]
-    found = found.where("id < ?::timestamptz", params[:until]) if params[:until]
+    found = found.where("id >= ?::timestamptz", params[:since].to_s) if params[:since]
+    found = found.where("id < ?::timestamptz", params[:until].to_s) if params[:until]
     @events = found.limit(PAGE).to_a
     @older = request.query_parameters.merge(before: @events.last.id) if @events.size == PAGE
     render inline: <<~ERB

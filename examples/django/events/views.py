@@ -1,4 +1,5 @@
 from django import forms
+from django.db import DataError
 from django.http import HttpResponseBadRequest
 from django.shortcuts import get_object_or_404, redirect, render
 
@@ -14,7 +15,7 @@ class EventForm(forms.ModelForm):
 
 
 class Filter(forms.Form):
-    before = forms.RegexField("^[0-9A-Za-z]{12}$", required=False)
+    before = forms.CharField(required=False)
     since = forms.DateTimeField(required=False)
     until = forms.DateTimeField(required=False)
 
@@ -32,7 +33,10 @@ def events(request):
     for name, lookup in [("before", "id__lt"), ("since", "id__gte"), ("until", "id__lt")]:
         if wanted.cleaned_data[name]:
             found = found.filter(**{lookup: wanted.cleaned_data[name]})
-    page = list(found[:PAGE])
+    try:
+        page = list(found[:PAGE])
+    except DataError:  # no ID, or a time zone that is none to PostgreSQL
+        return HttpResponseBadRequest()
 
     older = request.GET.copy()
     if len(page) == PAGE:
