@@ -7,16 +7,7 @@ require "active_record"
 
 puts "# ActiveRecord #{ActiveRecord.version}, Ruby #{RUBY_VERSION}"
 
-# [recipe: ActiveRecord, type]
-require "active_record/connection_adapters/postgresql_adapter"
-
-ActiveRecord::ConnectionAdapters::PostgreSQLAdapter.prepend(Module.new do
-  private def initialize_type_map(m = type_map)
-    m.register_type "scru64", ActiveRecord::Type::String.new
-    super
-  end
-end)
-# [end]
+require_relative "../examples/rails/scru64"
 
 ActiveRecord::Base.establish_connection(adapter: "postgresql")
 ActiveRecord::Schema.verbose = false

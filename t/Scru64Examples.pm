@@ -74,7 +74,8 @@ sub blocks_of
 				next;
 			}
 			$line =~ s/^$indent//;
-			$line =~ s{'NODE/8'}{'42/8'};    # the reader's number
+			$line =~ s{'NODE/8'}{'42/8'};    # the reader's numbers
+			$line =~ s{'OTHER/8'}{'43/8'};
 			$block->{text} .= "$line\n";
 		}
 		elsif ($line =~ /^(\s*)```(\S*)/)

@@ -17,15 +17,7 @@ class App < Rails::Application
   config.active_record.schema_format = :sql  # schema.rb would call the ID a string
 end
 
-# The type, of doc/clients.md
-require "active_record/connection_adapters/postgresql_adapter"
-
-ActiveRecord::ConnectionAdapters::PostgreSQLAdapter.prepend(Module.new do
-  private def initialize_type_map(m = type_map)
-    m.register_type "scru64", ActiveRecord::Type::String.new
-    super
-  end
-end)
+require_relative "scru64"
 
 Rails.application.initialize!
 
