@@ -54,19 +54,19 @@ def start(log):
     sys.exit(f"{name} does not start")
 
 
-def fetch(path, fields=None):
+def fetch(path, fields=None, headers={}):
     """The status, the page, and the path that redirections led to"""
     data = urllib.parse.urlencode(fields).encode() if fields else None
     try:
-        response = browser.open(urllib.parse.urljoin(address, path), data)
+        response = browser.open(urllib.request.Request(urllib.parse.urljoin(address, path), data, headers))
     except urllib.error.HTTPError as error:
         response = error
     with response:
         return response.status, response.read().decode(), urllib.parse.urlsplit(response.url).path
 
 
-def status(path, fields=None):
-    return fetch(path, fields)[0]
+def status(path, fields=None, headers={}):
+    return fetch(path, fields, headers)[0]
 
 
 def hidden_fields(page):
@@ -111,6 +111,9 @@ try:
     (first,) = psql(f"SELECT id FROM {table}")
     is_equal((code, path, "the first" in page), (200, f"/events/{first}", True), "the form leads to the new event")
     is_equal(status("/events", {**hidden_fields(fetch("/events")[1]), field: ""}), 400, "an empty form")
+    # which a framework may refuse for want of its token
+    refused = status("/events", {field: "no form"}, {"Content-Type": "application/json"})
+    is_equal(refused in (400, 403, 422), True, "no form")
     for number in range(2, 24):
         add(f"number {number}")
     psql(f"INSERT INTO {table} VALUES ('{ID}', 'of 2023')")

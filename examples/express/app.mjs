@@ -27,7 +27,7 @@ app.get('/events', async (request, response) => {
 });
 
 app.post('/events', async (request, response) => {
-  const { rows } = await db.query('INSERT INTO event (what) VALUES ($1) RETURNING id', [request.body.what]);
+  const { rows } = await db.query('INSERT INTO event (what) VALUES ($1) RETURNING id', [request.body?.what]);
   response.redirect(303, `/events/${rows[0].id}`);
 });
 
