@@ -440,11 +440,12 @@ plan_install()
 	for package in "$@"; do
 		case $package in
 			postgresql)
+				# It fails where there are no lists of packages, as in a new container.
 				default=$(LC_ALL=C apt-cache depends postgresql 2>/dev/null |
-					sed -n 's/^ *Depends: postgresql-\([0-9]\{1,\}\)$/\1/p' | head -n 1)
+					sed -n 's/^ *Depends: postgresql-\([0-9]\{1,\}\)$/\1/p' | head -n 1) || true
 				[[ -n $default ]] ||
 					die "there is no PostgreSQL here, and apt-get knows no package postgresql" \
-						"Install PostgreSQL and its server headers, then try again."
+						"Run apt-get update as root, or install PostgreSQL and its server headers, then try again."
 				((default >= oldest_major)) ||
 					die "scru64 needs PostgreSQL $oldest_major or later; this system's packages have $default" \
 						"See https://www.postgresql.org/download/ for a later one."
