@@ -440,6 +440,7 @@ plan_install()
 	for package in "$@"; do
 		case $package in
 			postgresql)
+				# It fails where there are no lists of packages, as in a new container.
 				default=$(LC_ALL=C apt-cache depends postgresql 2>/dev/null |
 					sed -n 's/^ *Depends: postgresql-\([0-9]\{1,\}\)$/\1/p' | head -n 1) || true
 				[[ -n $default ]] ||
