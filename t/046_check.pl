@@ -138,6 +138,17 @@ stop_clock($busy, $clock + 7);
 check_ok($busy, 'not so busy', 0, qr/^$well$/);
 $busy->stop;
 
+# The same with a small allowance, of which 256 ms are a great part
+my $small = started('small', "scru64.node_spec = '0/20'\nscru64.rollback_allowance = '2s'");
+$session = open_session($small, dbname => 'app');
+$pid = $session->query_safe('SELECT pg_backend_pid()');
+start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
+$small->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators));
+check_ok($small, 'too busy, small allowance', 2, qr/^node 0\/20 is ahead by 00:00:01/);
+$small->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+$session->quit;
+$small->stop;
+
 #
 # The ceiling
 #
