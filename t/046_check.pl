@@ -1,6 +1,5 @@
-# The check of examples/, which doc/operating.md has: a program for monitoring that asks as a member of
-# pg_monitor, on servers that are well and in each state in which there is no ID, or
-# soon will be none.
+# examples/check_scru64: a program for monitoring that asks as a member of pg_monitor, on
+# servers that are well and in each state in which there is no ID, or soon will be none.
 
 use strict;
 use warnings;
@@ -124,14 +123,22 @@ $workless->stop;
 # A node that is too busy: as soon as it has been given out to the last ID, it stays 256 ms
 # below the allowance.
 #
-my $busy = started('busy', "scru64.node_spec = '0/20'");
-my $session = open_session($busy, dbname => 'app');
-my $pid = $session->query_safe('SELECT pg_backend_pid()');
-start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
-$busy->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators));
-check_ok($busy, 'too busy', 2, qr/^node 0\/20 is ahead by 00:00:09/);
-$busy->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-$session->quit;
+sub too_busy
+{
+	my ($name, $conf, $pattern) = @_;
+	my $server = started($name, "scru64.node_spec = '0/20'\n$conf");
+	my $session = open_session($server, dbname => 'app');
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+
+	start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
+	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators));
+	check_ok($server, "too busy, $name", 2, $pattern);
+	$server->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	$session->quit;
+	return $server;
+}
+
+my $busy = too_busy('busy', '', qr/^node 0\/20 is ahead by 00:00:09/);
 stop_clock($busy, $clock + 2);
 check_ok($busy, 'busy', 1, qr/^node 0\/20 is ahead by 00:00:07/);
 stop_clock($busy, $clock + 7);
@@ -139,15 +146,7 @@ check_ok($busy, 'not so busy', 0, qr/^$well$/);
 $busy->stop;
 
 # The same with a small allowance, of which 256 ms are a great part
-my $small = started('small', "scru64.node_spec = '0/20'\nscru64.rollback_allowance = '2s'");
-$session = open_session($small, dbname => 'app');
-$pid = $session->query_safe('SELECT pg_backend_pid()');
-start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
-$small->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators));
-check_ok($small, 'too busy, small allowance', 2, qr/^node 0\/20 is ahead by 00:00:01/);
-$small->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-$session->quit;
-$small->stop;
+too_busy('small', "scru64.rollback_allowance = '2s'", qr/^node 0\/20 is ahead by 00:00:01/)->stop;
 
 #
 # The ceiling

@@ -29,6 +29,8 @@
 #
 #   <!-- restart -->          here the page has the reader restart the server
 #
+# 'NODE/8' and 'OTHER/8' are node specs that the reader chooses.
+#
 # "host=r1,r2" and the like in a block lead to the server of such a name, or to the
 # first one if there is none.
 
