@@ -2,36 +2,36 @@ PG_CONFIG ?= pg_config
 
 # The version is the control file's and nobody else's.
 EXTENSION = scru64 scru64_gin scru64_gist scru64_realm
-EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" scru64.control)
+EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir)/scru64.control)
 
 MODULE_big = scru64
 OBJS = \
-	src/attach.o \
-	src/base36.o \
-	src/ceiling.o \
-	src/ceiling_page.o \
 	src/clock.o \
-	src/generate.o \
-	src/generate_errors.o \
-	src/generator.o \
-	src/id_time.o \
-	src/lease.o \
-	src/leased_slot.o \
-	src/look_ahead.o \
 	src/module.o \
-	src/node_slots.o \
-	src/node_spec.o \
-	src/operators.o \
-	src/selectivity.o \
-	src/server.o \
 	src/settings.o \
-	src/short_transaction.o \
-	src/slots.o \
-	src/standbys.o \
-	src/type.o \
-	src/watermark.o \
-	src/watermark_rules.o \
-	src/writers.o
+	src/pure/base36.o \
+	src/pure/generator.o \
+	src/pure/look_ahead.o \
+	src/pure/node_spec.o \
+	src/pure/watermark_rules.o \
+	src/type/id_time.o \
+	src/type/operators.o \
+	src/type/selectivity.o \
+	src/type/type.o \
+	src/shmem/lease.o \
+	src/shmem/leased_slot.o \
+	src/shmem/node_slots.o \
+	src/shmem/slots.o \
+	src/shmem/writers.o \
+	src/ceiling/ceiling.o \
+	src/ceiling/ceiling_page.o \
+	src/ceiling/standbys.o \
+	src/generate/attach.o \
+	src/generate/generate.o \
+	src/generate/generate_errors.o \
+	src/generate/watermark.o \
+	src/admin/server.o \
+	src/admin/short_transaction.o
 
 DATA = \
 	sql/scru64--1.0.sql \
@@ -42,6 +42,7 @@ PGFILEDESC = "scru64 - SCRU64 identifiers"
 
 # PostgreSQL's headers are system headers, so that -Wextra is about this code.
 PG_CPPFLAGS = -DSCRU64_VERSION='"$(EXTVERSION)"' \
+	-I$(srcdir)/src \
 	-isystem $(shell $(PG_CONFIG) --includedir-server)
 
 REGRESS = $(patsubst sql_tests/sql/%.sql,%,$(sort $(wildcard sql_tests/sql/*.sql)))
@@ -70,16 +71,19 @@ IN_ONE_STEP := $(SHELL) $(srcdir)/scripts/install-in-one-step
 override INSTALL_SHLIB := $(IN_ONE_STEP) $(INSTALL_SHLIB)
 override INSTALL_DATA := $(IN_ONE_STEP) $(INSTALL_DATA)
 
-$(OBJS) $(OBJS:.o=.bc): $(wildcard src/*.h) scru64.control
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) scru64.control
+
+# A build outside the tree, make -f TREE/Makefile, begins without folders.
+$(shell mkdir -p src/lease_worker $(dir $(OBJS)))
 
 # The lease worker's library has a Makefile of its own: PGXS makes one library a Makefile.
 # It shares two objects with this one.
 LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clean)
 .PHONY: $(LEASE_WORKER)
 $(LEASE_WORKER): %-lease-worker:
-	$(MAKE) -C src/lease_worker $*
+	$(MAKE) -C src/lease_worker -f $(abspath $(srcdir))/src/lease_worker/Makefile $*
 all: all-lease-worker
-all-lease-worker: src/base36.o src/node_spec.o
+all-lease-worker: src/pure/base36.o src/pure/node_spec.o
 install: install-lease-worker
 install-lease-worker: all-lease-worker
 installdirs: installdirs-lease-worker
@@ -88,8 +92,8 @@ clean: clean-lease-worker
 
 # Every module's symbols share one name space in a server.  Before 16 PostgreSQL
 # shows all of them: hide those of the files that have nothing to show.
-$(addprefix src/, attach.o base36.o ceiling_page.o clock.o generate_errors.o generator.o \
-	look_ahead.o node_slots.o node_spec.o slots.o standbys.o watermark_rules.o writers.o): CFLAGS += -fvisibility=hidden
+$(addprefix src/, clock.o ceiling/ceiling_page.o ceiling/standbys.o generate/attach.o generate/generate_errors.o \
+	shmem/node_slots.o shmem/slots.o shmem/writers.o) $(filter src/pure/%, $(OBJS)): CFLAGS += -fvisibility=hidden
 
 ifeq ($(if $(NO_TAP_TESTS),$(TAP_TESTS),1),)
 installcheck: no-tap-tests
@@ -100,11 +104,11 @@ endif
 
 .PHONY: unit-check
 unit-check:
-	$(MAKE) -C unit_tests check
+	$(MAKE) -C $(srcdir)/unit_tests check
 clean: clean-unit
 .PHONY: clean-unit
 clean-unit:
-	$(MAKE) -C unit_tests clean
+	$(MAKE) -C $(srcdir)/unit_tests clean
 
 # The archive for PGXN, of what is committed.  PGXN wants versions of three numbers.
 DISTVERSION = $(if $(word 3,$(subst ., ,$(EXTVERSION))),$(EXTVERSION),$(EXTVERSION).0)

@@ -15,7 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
-#include "id_time.h"
+#include "type/id_time.h"
 
 /* Milliseconds between looks at the clock, which may be set, in a wait. */
 #define MAX_NAP				1000

@@ -16,7 +16,7 @@
 
 #include "pg_compat.h"
 
-#include "scru64.h"
+#include "pure/scru64.h"
 
 /*
  * A tick is 256 ms, so the cheap clock will do.  It never differs from the

@@ -16,10 +16,10 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 
-#include "lease.h"
 #include "settings.h"
-#include "slots.h"
-#include "writers.h"
+#include "shmem/lease.h"
+#include "shmem/slots.h"
+#include "shmem/writers.h"
 
 COMPAT_MODULE_MAGIC("scru64", SCRU64_VERSION);
 

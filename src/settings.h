@@ -10,9 +10,8 @@
 
 #include "utils/guc.h"
 
-#include "generator.h"
-#include "node_spec.h"
-#include "slot.h"
+#include "pure/generator.h"
+#include "pure/node_spec.h"
 
 #define NODE_SPEC_SETTING	"scru64.node_spec"
 #define ALLOWANCE_SETTING	"scru64.rollback_allowance"
@@ -24,7 +23,7 @@ typedef struct SessionNode
 	NodeSpec	spec;			/* as set; node_id_size is 0 if it is not */
 	NodeKey		key;
 	Generator	generator;
-	NodeSlot   *slot;			/* NULL until found */
+	struct NodeSlot *slot;			/* NULL until found */
 	uint64		open_tick;		/* IDs of it may leave in this session, */
 	int			open_level;		/* at this synchronous_commit */
 	uint64		block_last;		/* the last ID given of those that it has taken, */

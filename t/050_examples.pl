@@ -418,7 +418,7 @@ WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast':
 #
 my %unknown;
 my $errors = 0;
-foreach my $file (glob "$top/src/*.c")
+foreach my $file (grep { !m{/lease_worker/} } glob "$top/src/{,*/}*.c")
 {
 	my $source = slurp_file($file) =~ s/" U?INT64_FORMAT "/%d/gr;
 

@@ -26,7 +26,7 @@ my $clients = $ENV{SCRU64_HERD} || 60;
 my $ttl = 3600;
 
 # what the worker goes by, in milliseconds
-my %worker = join('', map { read_file($_) } glob("$FindBin::RealBin/../src/lease_worker/*.[ch]")) =~ /^#define\s+(\w+)\s+(\d+)/mg;
+my %worker = join('', map { read_file($_) } glob("$FindBin::RealBin/../src/{lease_worker,pure}/*.[ch]")) =~ /^#define\s+(\w+)\s+(\d+)/mg;
 my ($timeout, $min_pause, $max_pause) = map { ($worker{$_} // die "no $_ in the worker") / 1000 } qw(CALL_TIMEOUT_MS MIN_PAUSE_MS MAX_PAUSE_MS);
 # a small herd lives faster
 $_ /= 5 foreach ($clients < 1000 ? ($min_pause, $max_pause) : ());

@@ -5,11 +5,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "base36.h"
+#include "pure/base36.h"
 
 #include "fuzz.h"
 #include "reference.h"
-#include "scru64.h"
+#include "pure/scru64.h"
 
 #define UNTOUCHED	UINT64_C(0xa5a5a5a5a5a5a5a5)
 

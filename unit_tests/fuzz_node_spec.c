@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "node_spec.h"
+#include "pure/node_spec.h"
 
 #include "fuzz.h"
 #include "reference.h"

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node_spec.h"
+#include "pure/node_spec.h"
 
 #define REFERENCE_DIGITS	12
 #define REFERENCE_LOWER		"0123456789abcdefghijklmnopqrstuvwxyz"

@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lease_worker/decisions.h"
+#include "pure/decisions.h"
 
 #include "harness.h"
 

@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "generator.h"
+#include "pure/generator.h"
 
 #include "harness.h"
 

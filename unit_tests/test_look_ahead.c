@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "look_ahead.h"
+#include "pure/look_ahead.h"
 
 #include "harness.h"
 

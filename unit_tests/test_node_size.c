@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "lease_worker/node_size.h"
+#include "pure/node_size.h"
 
 #include "harness.h"
 

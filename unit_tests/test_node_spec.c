@@ -5,9 +5,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "node_spec.h"
+#include "pure/node_spec.h"
 
-#include "base36.h"
+#include "pure/base36.h"
 #include "harness.h"
 #include "reference.h"
 

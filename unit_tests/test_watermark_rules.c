@@ -9,8 +9,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "generator.h"
-#include "watermark_rules.h"
+#include "pure/generator.h"
+#include "pure/watermark_rules.h"
 
 #include "harness.h"
 

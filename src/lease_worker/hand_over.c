@@ -13,12 +13,12 @@
 
 #include "utils/timestamp.h"
 
-#include "../clock.h"
-#include "../leased_slot.h"
-#include "../settings.h"
-#include "hand_over.h"
-#include "holding.h"
-#include "messages.h"
+#include "clock.h"
+#include "lease_worker/hand_over.h"
+#include "lease_worker/holding.h"
+#include "lease_worker/messages.h"
+#include "settings.h"
+#include "shmem/leased_slot.h"
 
 static const char *const problems[] = {
 	[HAND_OVER_ENDED] = "the lease was ended meanwhile",

@@ -8,7 +8,7 @@
 #ifndef HAND_OVER_H
 #define HAND_OVER_H
 
-#include "worker.h"
+#include "lease_worker/worker.h"
 
 extern void change_size(Worker *worker, RealmCall *call, int wanted);
 extern bool replace_lease(Worker *worker, RealmCall *call);

@@ -16,13 +16,13 @@
 #include "access/xlog.h"
 #include "utils/timestamp.h"
 
-#include "../ceiling.h"
-#include "../clock.h"
-#include "../leased_slot.h"
-#include "../settings.h"
-#include "holding.h"
-#include "messages.h"
-#include "realm_identity.h"
+#include "ceiling/ceiling.h"
+#include "clock.h"
+#include "lease_worker/holding.h"
+#include "lease_worker/messages.h"
+#include "lease_worker/realm_identity.h"
+#include "settings.h"
+#include "shmem/leased_slot.h"
 
 /* The lease is over: it is in nobody's memory any more. */
 static void

@@ -8,7 +8,7 @@
 #ifndef HOLDING_H
 #define HOLDING_H
 
-#include "worker.h"
+#include "lease_worker/worker.h"
 
 extern void resume_lease(Worker *worker);
 extern bool ask_for_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *lease);

@@ -23,8 +23,8 @@
 #include "postmaster/postmaster.h"
 #include "utils/timestamp.h"
 
-#include "../lease.h"
-#include "kept_lease.h"
+#include "lease_worker/kept_lease.h"
+#include "shmem/lease.h"
 
 #define BOOT_ID_FILE		"/proc/sys/kernel/random/boot_id"
 

@@ -10,7 +10,7 @@
 
 #include "datatype/timestamp.h"
 
-#include "../scru64.h"
+#include "pure/scru64.h"
 
 #define UUID_TEXT_LEN		36
 

@@ -12,9 +12,9 @@
 #include "pgstat.h"
 #include "utils/timestamp.h"
 
-#include "../clock.h"
-#include "../settings.h"
-#include "messages.h"
+#include "clock.h"
+#include "lease_worker/messages.h"
+#include "settings.h"
 
 /* Between two messages of a standing failure */
 #define LOG_PAUSE_MS		60000

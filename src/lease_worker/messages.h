@@ -8,7 +8,7 @@
 #ifndef MESSAGES_H
 #define MESSAGES_H
 
-#include "worker.h"
+#include "lease_worker/worker.h"
 
 extern void publish(Worker *worker);
 extern void set_busy(Worker *worker, bool busy);

@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "../pg_compat.h"
+#include "pg_compat.h"
 
 #include "access/xlog.h"
 #include "miscadmin.h"
@@ -23,8 +23,8 @@
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 
-#include "../clock.h"
-#include "realm.h"
+#include "clock.h"
+#include "lease_worker/realm.h"
 
 /* What the realm says of a lease that has expired or was released. */
 #define OVER_SQLSTATE		"55000"

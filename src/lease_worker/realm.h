@@ -10,7 +10,7 @@
 
 #include "libpq-fe.h"
 
-#include "../lease.h"
+#include "shmem/lease.h"
 
 /* A connection, and what came of the last question. */
 typedef struct RealmCall

@@ -15,11 +15,11 @@
 
 #include "utils/fmgrprotos.h"
 
-#include "../base36.h"
-#include "../clock.h"
-#include "../id_time.h"
-#include "../node_spec.h"
-#include "realm_calls.h"
+#include "clock.h"
+#include "lease_worker/realm_calls.h"
+#include "pure/base36.h"
+#include "pure/node_spec.h"
+#include "type/id_time.h"
 
 /*
  * Times as microseconds of Unix time, which depend on no setting.  A lease that has no

@@ -13,8 +13,8 @@
 #include "common/hashfn.h"
 #include "utils/memutils.h"
 
-#include "../settings.h"
-#include "realm_identity.h"
+#include "lease_worker/realm_identity.h"
+#include "settings.h"
 
 /* From here on, where the lease is from is what the setting says. */
 void

@@ -8,7 +8,7 @@
 #ifndef REALM_IDENTITY_H
 #define REALM_IDENTITY_H
 
-#include "worker.h"
+#include "lease_worker/worker.h"
 
 extern void keep_address(Worker *worker);
 extern bool is_of_address(const HeldLease *held);

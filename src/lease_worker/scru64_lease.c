@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 #include "fmgr.h"
-#include "../pg_compat.h"
+#include "pg_compat.h"
 
 #include "common/pg_prng.h"
 #include "miscadmin.h"
@@ -51,12 +51,12 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "../clock.h"
-#include "../settings.h"
-#include "hand_over.h"
-#include "holding.h"
-#include "messages.h"
-#include "realm_identity.h"
+#include "clock.h"
+#include "lease_worker/hand_over.h"
+#include "lease_worker/holding.h"
+#include "lease_worker/messages.h"
+#include "lease_worker/realm_identity.h"
+#include "settings.h"
 
 PG_MODULE_MAGIC;
 

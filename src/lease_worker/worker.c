@@ -10,10 +10,10 @@
 #include "access/xlog.h"
 #include "utils/timestamp.h"
 
-#include "../clock.h"
-#include "../id_time.h"
-#include "../leased_slot.h"
-#include "worker.h"
+#include "clock.h"
+#include "lease_worker/worker.h"
+#include "shmem/leased_slot.h"
+#include "type/id_time.h"
 
 /* See how things are, to decide by. */
 Plan *

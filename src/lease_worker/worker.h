@@ -8,8 +8,8 @@
 #ifndef WORKER_H
 #define WORKER_H
 
-#include "decisions.h"
-#include "realm_calls.h"
+#include "lease_worker/realm_calls.h"
+#include "pure/decisions.h"
 
 #define USECS_PER_MSEC		1000
 

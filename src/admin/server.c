@@ -1,0 +1,202 @@
+/*-------------------------------------------------------------------------
+ *
+ * server.c
+ *		For who runs a server: what the views show, scru64_node_spec(), scru64_ceiling(),
+ *		scru64_set_ceiling().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/xlog.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "ceiling/ceiling.h"
+#include "ceiling/ceiling_page.h"
+#include "settings.h"
+#include "shmem/lease.h"
+#include "shmem/leased_slot.h"
+#include "shmem/node_slots.h"
+#include "type/id_time.h"
+
+PG_FUNCTION_INFO_V1(scru64_ceiling);
+PG_FUNCTION_INFO_V1(scru64_generators);
+PG_FUNCTION_INFO_V1(scru64_lease);
+PG_FUNCTION_INFO_V1(scru64_node_spec);
+PG_FUNCTION_INFO_V1(scru64_set_ceiling);
+
+/* The spec of a node, or the one that continues after node_prev. */
+static Datum
+spec_text(Scru64Node node, uint64 node_prev)
+{
+	NodeSpec	spec = {.node = node, .node_prev = node_prev};
+	char		text[NODE_SPEC_BUFLEN];
+
+	node_spec_format(&spec, text);
+	return CStringGetTextDatum(text);
+}
+
+/*
+ * scru64_generators() -> setof record
+ *
+ * One row for each node in use on this server; last_id is null for a node that
+ * has given out none.
+ */
+Datum
+scru64_generators(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	NodeReport	reports[NODE_SLOTS + 1];
+	int			count = node_slots_report(reports);
+	uint64		durable = ceiling_durable();
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < count; i++)
+	{
+		const NodeReport *report = &reports[i];
+		Datum		values[] = {
+			Int32GetDatum((int32) report->node.node_id),
+			Int32GetDatum((int32) report->node.node_id_size),
+			Int64GetDatum((int64) report->state),
+			/* after everything that it has given out */
+			spec_text(report->node, node_state_tick(report->state) > 0 ? report->last_id : 0),
+			TimestampTzGetDatum(time_of_tick(durable)),
+			Int64GetDatum((int64) report->counts[NODE_OVERFLOWS]),
+			Int64GetDatum((int64) report->counts[NODE_ROLLBACKS]),
+			Int64GetDatum((int64) report->counts[NODE_WAITS])
+		};
+		bool		nulls[lengthof(values)] = {
+			[2] = !node_state_is_id(report->state),
+			[4] = durable == 0
+		};
+
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * scru64_node_spec() -> text
+ *
+ * The node of this session: that of the setting, else that of the server's lease;
+ * null if there is neither.
+ */
+Datum
+scru64_node_spec(PG_FUNCTION_ARGS)
+{
+	NodeReport	leased;
+
+	(void) fcinfo;
+	if (session_node.spec.node.node_id_size != 0)
+		PG_RETURN_DATUM(spec_text(session_node.spec.node, 0));
+	if (!scru64_leased_look(&leased))
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(spec_text(leased.node, 0));
+}
+
+/*
+ * scru64_lease() -> setof record: one row where scru64.realm is set, else none.
+ */
+Datum
+scru64_lease(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	LeaseInfo	info = lease_info();
+	bool		held = info.node.node_id_size != 0;
+	bool		over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
+	const char *state = held && !over ?
+		(info.is_ahead ? "held for promotion" : info.failures > 0 ? "held, not renewed" : "held") :
+		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
+	Datum		values[] = {
+		CStringGetTextDatum(state),
+		held ? spec_text(info.node, 0) : (Datum) 0,
+		CStringGetTextDatum(info.holder),
+		TimestampTzGetDatum(info.granted_at),
+		TimestampTzGetDatum(info.expires_at),
+		TimestampTzGetDatum(info.renewed_at),
+		TimestampTzGetDatum(info.next_attempt_at),
+		Int64GetDatum(info.failures),
+		CStringGetTextDatum(info.last_error),
+		TimestampTzGetDatum(info.last_error_at),
+		Int32GetDatum((int32) info.worker_pid),
+		Int32GetDatum((int32) info.node.node_id_size),
+		TimestampTzGetDatum(info.size_changed_at),
+		CStringGetTextDatum(info.size_reason)
+	};
+	bool		nulls[lengthof(values)] = {
+		false, !held, info.holder[0] == '\0', !held, !held,
+		info.renewed_at == 0, info.next_attempt_at == 0, false,
+		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0,
+		!held, info.size_changed_at == 0, info.size_reason[0] == '\0'
+	};
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (*scru64_realm != '\0')
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	return (Datum) 0;
+}
+
+/*
+ * scru64_ceiling() -> timestamptz
+ *
+ * The ceiling as the next raise, or the next start of the server, finds it; null if it
+ * was lost.  XX001 if its page is damaged.  Writes nothing.
+ */
+Datum
+scru64_ceiling(PG_FUNCTION_ARGS)
+{
+	uint64		ceiling;
+	bool		found;
+
+	(void) fcinfo;
+	(void) ceiling_page_lock(true);
+	found = ceiling_page_read(&ceiling);
+	ceiling_page_unlock();
+	if (!found)
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(time_of_tick(ceiling));
+}
+
+/*
+ * scru64_set_ceiling(timestamptz) -> void
+ *
+ * Whatever was given out and whatever the page says: all nodes of this server
+ * start after this time.  42501 for all but superusers, 25006 in recovery, 22008
+ * for a time without a tick.
+ *
+ * It ends the lease, and nobody resumes that: the ceiling no longer tells how far
+ * its IDs went.
+ */
+Datum
+scru64_set_ceiling(PG_FUNCTION_ARGS)
+{
+	char		name[LEASE_OBJECT_NAMELEN];
+	uint64		ceiling;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to call %s", "scru64_set_ceiling()"),
+				 errdetail("Whoever sets the ceiling can make IDs come again."),
+				 errhint("Ask a superuser of this server.")));
+	PreventCommandDuringRecovery("scru64_set_ceiling()");
+	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
+
+	scru64_lease_object_name(name);
+	(void) shm_unlink(name);
+	ceiling_set(ceiling);
+	/* it may have renewed, and kept, the lease meanwhile */
+	(void) shm_unlink(name);
+	lease_wake_worker(true);
+	PG_RETURN_VOID();
+}

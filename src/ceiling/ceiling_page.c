@@ -1,0 +1,280 @@
+/*-------------------------------------------------------------------------
+ *
+ * ceiling_page.c
+ *		The page that holds the server's ceiling: lock it, read it, write it.
+ *
+ * One page of our own in the shared tablespace, through the buffer manager and in
+ * the WAL as a full page.  No catalog lists it, and a server without this library
+ * replays it.  What the ceiling means, and when it is raised, is in ceiling.c.
+ * Raises errors.
+ *
+ * Invariants:
+ *
+ *	- When ceiling_page_write() returns, the page is in the WAL and flushed.
+ *	- A page that is not exactly as it was written is an error, never a ceiling.
+ *	  The contents have a CRC of their own: data checksums may be off, or may
+ *	  have been switched on without this page, which no catalog lists.
+ *	- The lock is held by one session of the server at a time, also of those that
+ *	  have another version of this library.
+ *
+ * The lock is the one under which a relation is extended: it is let go at an
+ * error, can be waited for cancellably, and also excludes the other processes of
+ * a parallel query.  No other heavyweight lock may be taken while it is held.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/pg_tablespace_d.h"
+#include "miscadmin.h"
+#include "port/pg_crc32c.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/lock.h"
+#include "storage/smgr.h"
+
+#include "ceiling/ceiling_page.h"
+
+/* Below every OID that a server gives out, and in no catalog of PostgreSQL. */
+#define CEILING_FILE		9864
+#define CEILING_PATH		"global/" CppAsString2(CEILING_FILE)
+
+#define CEILING_MAGIC		0x5c646e63
+#define CEILING_VERSION		1
+
+/* What is on the page behind its header. */
+typedef struct CeilingPage
+{
+	uint32		magic;
+	uint32		version;
+	uint64		ceiling;		/* in ticks */
+	pg_crc32c	crc;			/* CRC-32C of what is before it */
+} CeilingPage;
+
+#define CEILING_PAGE_LEN	(offsetof(CeilingPage, crc) + sizeof(pg_crc32c))
+
+static const RelFileLocator ceiling_locator =
+{
+	GLOBALTABLESPACE_OID, InvalidOid, CEILING_FILE
+};
+
+static const LOCKTAG ceiling_lock =
+{
+	.locktag_field1 = InvalidOid,
+	.locktag_field2 = CEILING_FILE,
+	.locktag_type = LOCKTAG_RELATION_EXTEND,
+	.locktag_lockmethodid = DEFAULT_LOCKMETHOD
+};
+
+/* Lock the page.  False if it is locked and the caller does not want to wait. */
+bool
+ceiling_page_lock(bool wait)
+{
+	return LockAcquire(&ceiling_lock, ExclusiveLock, false, !wait) !=
+		LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+ceiling_page_unlock(void)
+{
+	LockRelease(&ceiling_lock, ExclusiveLock, false);
+}
+
+/* XX001, and no ID. */
+void
+ceiling_page_damaged(const char *reason)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("file \"%s\" is damaged", CEILING_PATH),
+			 errdetail("%s", reason),
+			 errhint("No ID is generated, because it might have been given out before. Set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+					 "scru64.node_spec", "scru64_set_ceiling()")));
+}
+
+/*
+ * The file as it is now: what this process knows of it may be out of date.
+ */
+static SMgrRelation
+open_file(void)
+{
+	SMgrRelation file = smgropen(ceiling_locator, INVALID_PROC_NUMBER);
+
+	smgrrelease(file);
+	return file;
+}
+
+/* Is there a page?  An error if there are several. */
+static bool
+has_page(SMgrRelation file)
+{
+	BlockNumber blocks = smgrexists(file, MAIN_FORKNUM) ?
+		smgrnblocks(file, MAIN_FORKNUM) : 0;
+
+	if (blocks > 1)
+		ceiling_page_damaged("It has more than one page: move it away while the server is stopped.");
+	return blocks == 1;
+}
+
+/* An error if the file is cut within a page, which smgrnblocks() does not see. */
+static void
+check_size(void)
+{
+	struct stat status;
+
+	if (stat(CEILING_PATH, &status) == 0 && status.st_size % BLCKSZ != 0)
+		ceiling_page_damaged("It does not end with a page.");
+}
+
+static pg_crc32c
+contents_crc(const CeilingPage *contents)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, contents, offsetof(CeilingPage, crc));
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+/* The ceiling on a page with contents. */
+static uint64
+ceiling_of_page(Page page)
+{
+	CeilingPage contents;
+
+	memcpy(&contents, PageGetContents(page), CEILING_PAGE_LEN);
+	if (contents.magic != CEILING_MAGIC ||
+		contents.version != CEILING_VERSION ||
+		!EQ_CRC32C(contents.crc, contents_crc(&contents)))
+		ceiling_page_damaged("Its page is not one that this version of scru64 has written.");
+	return contents.ceiling;
+}
+
+static bool
+is_zero(const char *page)
+{
+	return page[0] == 0 && memcmp(page, page + 1, BLCKSZ - 1) == 0;
+}
+
+/*
+ * Copy the page.  False if there is none: the file is missing or empty, or the
+ * page is zero.
+ *
+ * The buffer manager takes a page for damaged whose data checksum is not right.
+ * It may only never have got one, so look at the block itself then.
+ */
+static bool
+copy_page(char *copy)
+{
+	SMgrRelation file = open_file();
+	Buffer		buffer;
+
+	check_size();
+	if (!has_page(file))
+		return false;
+
+	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
+									   RBM_ZERO_ON_ERROR, NULL, true);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+
+	if (PageIsNew((Page) copy))
+		smgrread(file, MAIN_FORKNUM, 0, copy);
+	return !is_zero(copy);
+}
+
+/* Is there a page, ours or not?  The caller has locked it. */
+bool
+ceiling_page_exists(void)
+{
+	PGIOAlignedBlock copy;
+
+	return copy_page(copy.data);
+}
+
+/* Read the page, which the caller has locked.  False if there is none. */
+bool
+ceiling_page_read(uint64 *ceiling)
+{
+	PGIOAlignedBlock copy;
+
+	if (!copy_page(copy.data))
+		return false;
+	*ceiling = ceiling_of_page((Page) copy.data);
+	return true;
+}
+
+/*
+ * See to it that the file is ours and has its one page.  A crash here leaves it
+ * empty or zero.
+ */
+static void
+provide_page(void)
+{
+	SMgrRelation file = open_file();
+	PGIOAlignedBlock zero;
+
+	if (OidIsValid(RelidByRelfilenumber(GLOBALTABLESPACE_OID, CEILING_FILE)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("file \"%s\" belongs to a relation", CEILING_PATH),
+				 errdetail("The ceiling of scru64 needs it."),
+				 errhint("Have that relation rewritten, for example by VACUUM FULL.")));
+	if (has_page(file))
+		return;
+	/* as in recovery: a crash may have left the file without its page */
+	smgrcreate(file, MAIN_FORKNUM, true);
+	memset(zero.data, 0, BLCKSZ);
+	smgrextend(file, MAIN_FORKNUM, 0, zero.data, false);
+}
+
+static void
+fill_page(Page page, uint64 ceiling)
+{
+	CeilingPage contents = {
+		.magic = CEILING_MAGIC,
+		.version = CEILING_VERSION,
+		.ceiling = ceiling
+	};
+
+	contents.crc = contents_crc(&contents);
+	PageInit(page, BLCKSZ, 0);
+	memcpy(PageGetContents(page), &contents, CEILING_PAGE_LEN);
+	/* what is behind it is a hole, which the WAL leaves out */
+	((PageHeader) page)->pd_lower = PageGetContents(page) - page + CEILING_PAGE_LEN;
+}
+
+/*
+ * Write the page anew, whatever was there, and flush it; the caller has locked it.
+ * Returns the end of its record.  Not to be called during recovery.
+ */
+XLogRecPtr
+ceiling_page_write(uint64 ceiling)
+{
+	Buffer		buffer;
+	XLogRecPtr	lsn;
+
+	provide_page();
+	/* does not read, so that a damaged page is no obstacle */
+	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
+									   RBM_ZERO_AND_LOCK, NULL, true);
+
+	START_CRIT_SECTION();
+	fill_page(BufferGetPage(buffer), ceiling);
+	MarkBufferDirty(buffer);
+	lsn = log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+
+	XLogFlush(lsn);
+	return lsn;
+}

@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * standbys.c
+ *		What the synchronous standbys have, and who waits for them.
+ *
+ * PostgreSQL's own wait, SyncRepWaitForLSN(), is made for commits: it swallows a
+ * cancel, tells of a commit, and does not expect two sessions that wait for one
+ * record.  So here is only what the standbys have reached, as their WAL senders keep
+ * it for those waits.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/xact.h"
+#include "replication/syncrep.h"
+#include "replication/walsender.h"
+#include "storage/lwlock.h"
+#include "utils/guc.h"
+
+#include "ceiling/standbys.h"
+
+/*
+ * Are there synchronous standbys?  The checkpointer says so, so that waits end when
+ * the setting is taken back; before it has, the setting counts.
+ */
+static bool
+are_defined(void)
+{
+	static int	server_version = 0;
+	uint8		standbys = COMPAT_SYNC_STANDBYS;
+
+	if (server_version == 0)
+		server_version = atoi(GetConfigOption("server_version_num", false, false));
+	if (!compat_sync_standbys_are_flags(server_version))
+		return standbys != 0;
+	if ((standbys & COMPAT_SYNC_STANDBY_INIT) == 0)
+		return SyncRepStandbyNames != NULL && *SyncRepStandbyNames != '\0';
+	return (standbys & COMPAT_SYNC_STANDBY_DEFINED) != 0;
+}
+
+/* Would a commit of this session wait for synchronous standbys? */
+bool
+standbys_are_waited_for(void)
+{
+	return SyncRepRequested() && are_defined();
+}
+
+/*
+ * How far the synchronous standbys that count have flushed the WAL.
+ *
+ * synchronous_commit tells what a commit waits for: that they have received, flushed
+ * or replayed it.  What they have flushed is what a failover finds.
+ */
+XLogRecPtr
+standbys_reached(void)
+{
+	XLogRecPtr	reached;
+
+	LWLockAcquire(SyncRepLock, LW_SHARED);
+	reached = WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH];
+	LWLockRelease(SyncRepLock);
+	return reached;
+}

@@ -1,0 +1,177 @@
+/*-------------------------------------------------------------------------
+ *
+ * attach.c
+ *		The session's node: find its slot, and see to it that it may enter a tick.
+ *
+ * Invariants:
+ *
+ *	- session_node.slot is NULL, or the slot that session_node.key had when it was
+ *	  found, after the ceiling was loaded.  It may be another node's since: the key in
+ *	  it tells.
+ *
+ *	- session_node.open_tick was found to be at or below the ceiling, as far as that was
+ *	  safe for this session then, and within the lease's window.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+
+#include "ceiling/ceiling.h"
+#include "clock.h"
+#include "generate/attach.h"
+#include "generate/generate_errors.h"
+#include "pure/look_ahead.h"
+#include "settings.h"
+#include "shmem/lease.h"
+#include "shmem/node_slots.h"
+
+/*
+ * See to it that the node has reached the previous ID of its spec.  False if its
+ * slot has to be looked for again.
+ */
+static bool
+continue_after_prev(NodeSlot *slot, uint64 state)
+{
+	const NodeSpec *spec = &session_node.spec;
+	uint64		tick = scru64_get_timestamp(spec->node_prev);
+
+	if (node_state_last(state, &session_node.generator) >= spec->node_prev)
+		return true;
+	if (ceiling_durable() < tick)
+		ceiling_raise(slot, session_node.key, state, tick, tick, true);
+	else
+		(void) node_slot_advance(slot, &state, spec->node_prev);
+	return false;
+}
+
+/* The slot of the node that the server has leased. */
+static void
+attach_leased(uint64 now, uint64 allowance)
+{
+	uint64		state;
+	LeaseInfo	info;
+	bool		has_place;
+	NodeSlot   *slot;
+
+	if (*scru64_realm == '\0')
+		node_spec_not_set();
+	/* an error must not leave a slot with another node's key */
+	session_node.slot = NULL;
+	ceiling_load(now, allowance);
+	slot = lease_find_slot(&session_node.key, &state, &info, &has_place);
+	if (slot == NULL)
+		no_lease(&info, has_place);
+	session_node.generator = generator_make(node_of_key(session_node.key));
+	session_node.slot = slot;
+}
+
+/* The slot of the node that is set. */
+static void
+attach_set(uint64 now, uint64 allowance)
+{
+	const NodeSpec *spec = &session_node.spec;
+	uint64		state;
+	NodeSlot   *slot;
+	NodeReport	obstacle;
+
+	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance))
+		clock_behind(spec->node_prev);
+	ceiling_load(now, allowance);
+	do
+	{
+		/* another session may take the slot away again and again */
+		CHECK_FOR_INTERRUPTS();
+		slot = node_slots_find(spec->node, now, allowance, &state, &obstacle);
+		if (slot == NULL)
+			node_overlaps(&obstacle);
+	} while (!continue_after_prev(slot, state));
+
+	if (!node_state_is_id(state) && node_state_tick(state) > now)
+		log_start(state);
+	if (*scru64_realm != '\0')
+		log_own_node_spec();
+	session_node.slot = slot;
+}
+
+/*
+ * Find the slot of the session's node.
+ *
+ * A session that has a slot has passed the test for recovery, which never
+ * comes back in the life of a session.
+ */
+pg_noinline void
+attach_node(void)
+{
+	uint64		now = clock_tick();
+
+	if (RecoveryInProgress())
+		generate_in_recovery();
+	check_server_settings();
+	drop_block();
+	session_node.open_tick = 0;
+	if (session_node.spec.node.node_id_size == 0)
+		attach_leased(now, allowance_ticks());
+	else
+		attach_set(now, allowance_ticks());
+	/* the leader would go on with IDs of before those of its workers */
+	if (IsParallelWorker())
+		node_slot_end_blocks(session_node.slot);
+}
+
+/*
+ * See to it that IDs of this tick may leave in this session.  False if they may not
+ * yet, after what could be done about it.  *paid is the clock if a raise was waited for.
+ */
+bool
+open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid)
+{
+	NodeSlot   *slot = session_node.slot;
+	NodeKey		key = session_node.key;
+	LookAhead	asked = {
+		.tick = tick,
+		.now = now,
+		.allowance = allowance_ticks(),
+		.durable = ceiling_durable(),
+		.mark = ceiling_mark(),
+		.limit = node_slot_limit(slot),
+		.overflow = overflow
+	};
+	uint64_t	target;
+	LookAheadVerdict verdict = look_ahead(&asked, &target);
+	LeaseInfo	info;
+
+	switch (verdict)
+	{
+		case LOOK_AHEAD_ENTER:
+			break;
+		case LOOK_AHEAD_ENTER_AND_RAISE:
+			/* not after the clock has passed what was paid for: one raise is enough */
+			if (now <= asked.mark)
+				ceiling_raise(slot, key, state, asked.durable + 1, target, false);
+			break;
+		case LOOK_AHEAD_RAISE_FIRST:
+		case LOOK_AHEAD_WAIT:
+			if (verdict == LOOK_AHEAD_RAISE_FIRST)
+				ceiling_raise(slot, key, state, tick, target, true);
+			ceiling_wait_for_standbys(slot, key, state, tick);
+			*paid = now;
+			if (tick > ceiling_mark())
+				return false;
+			break;
+		case LOOK_AHEAD_PAST_LIMIT:
+			if (!lease_wait_for_renewal(slot, key, tick, &info))
+				lease_is_over(&info, tick);
+			return false;
+	}
+	session_node.open_tick = tick;
+	session_node.open_level = synchronous_commit;
+	return true;
+}

@@ -1,0 +1,386 @@
+/*-------------------------------------------------------------------------
+ *
+ * generate.c
+ *		scru64_generate(): the next ID of the session's node.
+ *
+ * Brings together the session's node (settings.c), the clock, the transition
+ * (generator.c), the shared slots and the ceiling, and turns their verdicts into
+ * waits and errors.
+ *
+ * Invariants:
+ *
+ *	- An ID is returned only after it, or a later one of its tick, was written to its
+ *	  node's slot by a compare-and-swap from the state that it was computed from.
+ *	- An ID is of a tick that is open to this session, see attach.c, whoever has entered
+ *	  it.  That is found out after its state was read, and before the compare-and-swap.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "common/pg_prng.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+#include "utils/tuplestore.h"
+
+#include "ceiling/ceiling.h"
+#include "clock.h"
+#include "generate/attach.h"
+#include "generate/generate_errors.h"
+#include "pure/look_ahead.h"
+#include "settings.h"
+#include "shmem/lease.h"
+#include "shmem/writers.h"
+
+PG_FUNCTION_INFO_V1(scru64_generate);
+PG_FUNCTION_INFO_V1(scru64_generate_count);
+
+/* What has happened in a call, so far. */
+typedef struct Call
+{
+	bool		waited;			/* for the clock, with this ID */
+	uint64		paid;			/* the clock when it asked for a raise, or 0 */
+} Call;
+
+/*
+ * Does the session take blocks?  Not while it waits for parallel workers: their IDs
+ * would be after those that it has left when they are done.
+ */
+static inline bool
+takes_blocks(void)
+{
+	return unlikely(scru64_cache > 1) && (IsParallelWorker() || !IsInParallelMode());
+}
+
+/*
+ * Advance the node to an ID, and to the end of the block that the session takes with
+ * it.  False if another session was faster.
+ */
+static inline bool
+take(uint64 *state, uint64 next)
+{
+	uint64		end = next;
+
+	if (takes_blocks())
+	{
+		end = generator_block_end(&session_node.generator, next, (uint32) scru64_cache);
+		if (end != next)
+			node_slot_count_block(session_node.slot);
+	}
+	about_to_make(next);
+	if (!node_slot_advance(session_node.slot, state, end))
+		return false;
+	if (unlikely(end != next))
+	{
+		session_node.block_last = next;
+		session_node.block_end = end;
+	}
+	return true;
+}
+
+/*
+ * The next ID of those that the session has taken.  False if there is none, or they
+ * are of a tick that is over, too far ahead of the clock, or of a slot that was taken
+ * from the node since: then they are lost.
+ */
+static bool
+next_of_block(uint64 now, uint64_t *next)
+{
+	if (session_node.block_last < session_node.block_end &&
+		tick_is_open(scru64_get_timestamp(session_node.block_last)) &&
+		generator_increment(&session_node.generator, session_node.block_last, now,
+							allowance_ticks(), next))
+	{
+		about_to_make(*next);
+		if (node_slot_life(session_node.slot) == session_node.life)
+		{
+			session_node.block_last = *next;
+			return true;
+		}
+	}
+	drop_block();
+	session_node.life = node_slot_life(session_node.slot);
+	return false;
+}
+
+/*
+ * Keep the clock as this node's sessions have last seen it, in ticks, and notice
+ * when it goes back.
+ */
+static void
+observe_clock(NodeSlot *slot, uint64 now)
+{
+	uint64		seen = pg_atomic_read_u64(&slot->clock);
+
+	if (now > seen)
+		pg_atomic_compare_exchange_u64(&slot->clock, &seen, now);
+	else if (now < seen)
+	{
+		/*
+		 * Another session may have read the clock after this one did.  So read
+		 * it again, after what was seen was read: now only a clock that went
+		 * back can be behind it.
+		 */
+		pg_read_barrier();
+		now = clock_tick();
+		if (now < seen &&
+			pg_atomic_compare_exchange_u64(&slot->clock, &seen, now))
+		{
+			node_slot_count(slot, NODE_ROLLBACKS);
+			log_rollback(seen, now);
+		}
+	}
+}
+
+/* Has the node given out the last ID of a tick?  A start only reads as if it had. */
+static bool
+is_full(uint64 state)
+{
+	uint64		max_counter = session_node.generator.max_counter;
+
+	return node_state_is_id(state) && (state & max_counter) == max_counter;
+}
+
+/* Advance the node to an ID of a tick that it enters.  False: read the state anew. */
+static bool
+enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow, Call *call)
+{
+	NodeSlot   *slot = session_node.slot;
+
+	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow, &call->paid) ||
+		!take(state, next))
+		return false;
+	if (overflow)
+		node_slot_count(slot, NODE_OVERFLOWS);
+	if (scru64_get_timestamp(next) != scru64_get_timestamp(last))
+		node_slot_count_used(slot, last, next);
+	return true;
+}
+
+/* Wait until the clock has reached a tick, or for a moment. */
+static void
+wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
+{
+	NodeSlot   *slot = session_node.slot;
+
+	if (!call->waited)
+	{
+		node_slot_count(slot, NODE_WAITS);
+		if (full)
+			node_slot_count(slot, NODE_SATURATED);
+		log_wait(state);
+		/* a larger node may help */
+		if (session_node.spec.node.node_id_size == 0)
+			lease_wake_worker(false);
+	}
+	call->waited = true;
+	clock_wait(due);
+}
+
+/*
+ * The clock by which a node goes on.
+ *
+ * A raise may take longer than it reaches ahead.  Then an ID is of the time when it
+ * was asked for, though the clock has passed that: by the clock alone the next raise
+ * would begin, for ever.
+ */
+static uint64
+clock_of_call(uint64 now, const Call *call)
+{
+	return call->paid != 0 && now > ceiling_mark() ? Min(call->paid, now) : now;
+}
+
+/*
+ * All that generator_increment() does not do.  False if there is nothing to
+ * advance to yet: read the state anew.
+ */
+static bool
+next_by_rules(uint64 *state, uint64 now, Call *call, uint64_t *next)
+{
+	uint64		allowance = allowance_ticks();
+	uint64		clock = clock_of_call(now, call);
+	uint64		last;
+	bool		full;
+
+	/* whatever keeps a session from getting an ID, it can be cancelled */
+	CHECK_FOR_INTERRUPTS();
+
+	if (*state == NODE_STATE_CHANGING)
+	{
+		attach_node();
+		return false;
+	}
+
+	observe_clock(session_node.slot, now);
+	full = is_full(*state);
+	if (full)
+		allowance = look_ahead_most(allowance);
+	last = node_state_last(*state, &session_node.generator);
+	switch (generator_next(&session_node.generator, last, clock, allowance,
+						   pg_prng_uint32(&pg_global_prng_state), next))
+	{
+		case GENERATOR_NEXT:
+			return enter_tick(state, last, *next, now, false, call);
+		case GENERATOR_NEXT_BY_OVERFLOW:
+			return enter_tick(state, last, *next, now, full, call);
+		case GENERATOR_WAIT:
+			if (clock == now)
+				wait_for_clock(*state, full,
+							   generator_due(&session_node.generator, last, allowance), call);
+			call->paid = 0;
+			return false;
+		case GENERATOR_CLOCK_BEHIND:
+			if (clock < now)
+			{
+				call->paid = 0;
+				return false;
+			}
+			/* a new lease may help */
+			if (session_node.spec.node.node_id_size == 0)
+				lease_wake_worker(true);
+			clock_behind(*state);
+		case GENERATOR_EXHAUSTED:
+			clock_out_of_range();
+	}
+	pg_unreachable();
+}
+
+/*
+ * The next ID, if it is another one of a tick that is open.  False if there is more to
+ * do, or another session was faster.
+ *
+ * The clock is read before the state, so that little time passes, in which
+ * another session could be faster, between reading and advancing it.  If one
+ * was, and has read a later clock, then the state reads as ahead of the clock
+ * here: the case that is provided for anyway.
+ *
+ * Inlined by order: compilers need not where there are several callers, and the call
+ * would be a large part of what an ID costs.
+ */
+static pg_attribute_always_inline bool
+next_at_once(uint64_t *next)
+{
+	uint64		now = clock_tick();
+	uint64		state;
+
+	if (unlikely(session_node.slot == NULL))
+		return false;
+	if (unlikely(scru64_cache > 1) && next_of_block(now, next))
+		return true;
+	if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)) ||
+		unlikely(!generator_increment(&session_node.generator, state, now,
+									  allowance_ticks(), next)) ||
+		unlikely(!tick_is_open(scru64_get_timestamp(*next))))
+		return false;
+	/* ahead of the clock, by load or because the clock went back */
+	if (scru64_get_timestamp(*next) != now)
+		observe_clock(session_node.slot, now);
+	return take(&state, *next);
+}
+
+/* The next ID, whatever it takes. */
+static pg_noinline uint64
+next_after_all(Call *call)
+{
+	uint64_t	next;
+
+	call->waited = false;
+	while (!next_at_once(&next))
+	{
+		uint64		now = clock_tick();
+		uint64		state;
+
+		if (session_node.slot == NULL ||
+			!node_slot_read(session_node.slot, session_node.key, &state))
+			attach_node();
+		else if (next_by_rules(&state, now, call, &next))
+			break;
+	}
+	return next;
+}
+
+/* The next ID of the session's node. */
+static pg_attribute_always_inline int64
+next_id(Call *call)
+{
+	uint64_t	next;
+
+	if (unlikely(!next_at_once(&next)))
+		next = next_after_all(call);
+	return (int64) next;
+}
+
+/* scru64_generate() -> scru64: the next ID of the session's node. */
+Datum
+scru64_generate(PG_FUNCTION_ARGS)
+{
+	Call		call = {0};
+
+	(void) fcinfo;
+	PG_RETURN_INT64(next_id(&call));
+}
+
+static int32
+checked_count(int32 count)
+{
+	if (count < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("count must not be negative"),
+				 errdetail("The count is %d.", count),
+				 errhint("Ask for 0 or more IDs.")));
+	return count;
+}
+
+/*
+ * scru64_generate(count integer) -> setof scru64
+ *
+ * The next count IDs in order; other sessions may have IDs in between.  22023
+ * if count is negative.
+ */
+Datum
+scru64_generate_count(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	FuncCallContext *funcctx;
+
+	/* in FROM, where they are kept until they are read */
+	if (rsinfo != NULL && IsA(rsinfo, ReturnSetInfo) &&
+		(rsinfo->allowedModes & SFRM_Materialize_Preferred))
+	{
+		int32		count = checked_count(PG_GETARG_INT32(0));
+		Call		call = {0};
+
+		InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+		for (int32 i = 0; i < count; i++)
+		{
+			int64		next = next_id(&call);
+			Datum		id = Int64GetDatumFast(next);	/* allocates nothing */
+			bool		isnull = false;
+
+			CHECK_FOR_INTERRUPTS();
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
+		}
+		return (Datum) 0;
+	}
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		int32		count = checked_count(PG_GETARG_INT32(0));
+
+		funcctx = SRF_FIRSTCALL_INIT();
+		funcctx->max_calls = (uint64) count;
+		funcctx->user_fctx = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(Call));
+	}
+
+	funcctx = SRF_PERCALL_SETUP();
+	if (funcctx->call_cntr < funcctx->max_calls)
+		SRF_RETURN_NEXT(funcctx, Int64GetDatum(next_id(funcctx->user_fctx)));
+	SRF_RETURN_DONE(funcctx);
+}

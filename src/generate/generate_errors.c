@@ -1,0 +1,234 @@
+/*-------------------------------------------------------------------------
+ *
+ * generate_errors.c
+ *		What generation says: its errors, and its lines in the log.
+ *
+ * Says it of the session's node, and decides nothing but how often something is
+ * logged.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "utils/timestamp.h"
+
+#include "generate/generate_errors.h"
+#include "pure/base36.h"
+#include "settings.h"
+#include "shmem/slots.h"
+#include "type/id_time.h"
+
+/*
+ * Text, palloc'd
+ */
+
+static char *
+node_text(Scru64Node node)
+{
+	return psprintf("%u/%u", node.node_id, node.node_id_size);
+}
+
+static char *
+session_node_text(void)
+{
+	return node_text(node_of_key(session_node.key));
+}
+
+static char *
+time_text(TimestampTz time)
+{
+	return pstrdup(timestamptz_to_str(time));
+}
+
+/* How far a node is, for a DETAIL: its last ID, or where it starts. */
+static char *
+state_text(Scru64Node node, uint64 state)
+{
+	char		id[BASE36_DIGITS + 1] = "";
+	char	   *time;
+
+	if (state == NODE_STATE_CHANGING)
+		return psprintf("Node %s was leased to this server since it was started.",
+						node_text(node));
+	time = time_text(time_of_tick(node_state_tick(state)));
+	if (!node_state_is_id(state))
+		return psprintf("Node %s has given out no ID yet, and starts after %s.",
+						node_text(node), time);
+	base36_encode(state, id);
+	return psprintf("The last ID of node %s, %s, is of %s.",
+					node_text(node), id, time);
+}
+
+/*
+ * Errors
+ */
+
+/* 25006: what PreventCommandDuringRecovery() says, and a hint */
+void
+generate_in_recovery(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+			 errmsg("cannot execute %s during recovery", "scru64_generate()"),
+			 errhint("Generate IDs on the primary. If a connection pooler sent the query here, it must treat this function as one that writes.")));
+}
+
+/* 55000 */
+void
+node_spec_not_set(void)
+{
+	const char *bad_spec = bad_environment_spec();
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("node spec is not set"),
+			 bad_spec == NULL ?
+			 errdetail("The parameter \"%s\" is empty, so there is no node to generate IDs for.",
+					   NODE_SPEC_SETTING) :
+			 errdetail("The parameter \"%s\" is empty, and environment variable %s is ignored: invalid node spec \"%s\".",
+					   NODE_SPEC_SETTING, "SCRU64_NODE_SPEC", bad_spec),
+			 errhint("Write for NODE a number from 0 to 255 that no other server has: LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = 'NODE/8'; SELECT pg_reload_conf(); Or set \"%s\", and have one leased.",
+					 REALM_SETTING)));
+}
+
+/* 55006 */
+void
+node_overlaps(const NodeReport *obstacle)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("node %s overlaps node %s, which is in use on this server",
+					session_node_text(), node_text(obstacle->node)),
+			 errdetail("%s", state_text(obstacle->node, obstacle->state)),
+			 errhint("Choose node_ids of which none is a bit prefix of another, or wait until the other node has been idle for longer than \"%s\".",
+					 ALLOWANCE_SETTING)));
+}
+
+/* 58000; state: where the node is, or its node_prev */
+void
+clock_behind(uint64 state)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 node_state_is_id(state) ?
+			 errmsg("the clock is too far behind the last ID of node %s",
+					session_node_text()) :
+			 errmsg("the clock is too far behind the start of node %s",
+					session_node_text()),
+			 errdetail("The clock reads %s. %s The next ID would be ahead by more than twice \"%s\" (%d ms).",
+					   time_text(GetCurrentTimestamp()),
+					   state_text(node_of_key(session_node.key), state),
+					   ALLOWANCE_SETTING, scru64_rollback_allowance),
+			 errhint("Correct the clock, or wait until it has caught up. If that takes too long, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
+}
+
+/*
+ * 55000.  Why an attempt failed is not for everybody: it may name the realm's host and
+ * user.
+ */
+void
+no_lease(const LeaseInfo *info, bool has_place)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this server has no lease of a node"),
+			 !has_place ?
+			 errdetail("There is no free slot for the lease worker.") :
+			 info->last_error_at != 0 ?
+			 errdetail("The last attempt to get one failed at %s.",
+					   time_text(info->last_error_at)) :
+			 errdetail("The lease worker has not got one yet."),
+			 !has_place ?
+			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
+			 errhint("See the view %s and the server log. It is tried again and again.",
+					 "scru64_lease")));
+}
+
+/* 55000; tick: of the ID that is not given out */
+void
+lease_is_over(const LeaseInfo *info, uint64 tick)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the lease of node %s is over", session_node_text()),
+			 info->last_error_at != 0 ?
+			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s. The last attempt to renew it failed at %s.",
+					   time_text(info->expires_at), time_text(time_of_tick(tick)),
+					   time_text(info->last_error_at)) :
+			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.",
+					   time_text(info->expires_at), time_text(time_of_tick(tick))),
+			 errhint("See the view %s: either the realm cannot be reached, or this server's clock is ahead of the realm's.",
+					 "scru64_lease")));
+}
+
+/*
+ * The log: each at most once in a while for a node
+ */
+
+/* The node starts in the future, where its first ID will be. */
+void
+log_start(uint64 state)
+{
+	if (!node_log_is_due(session_node.key, NODE_LOG_START))
+		return;
+	ereport(LOG,
+			(errmsg("node %s starts after %s, which is ahead of the clock",
+					session_node_text(), time_text(time_of_tick(node_state_tick(state)))),
+			 errdetail("The clock reads %s. IDs up to then may have been given out before.",
+					   time_text(GetCurrentTimestamp()))));
+}
+
+/* Times in ticks. */
+void
+log_rollback(uint64 seen, uint64 now)
+{
+	if (!node_log_is_due(session_node.key, NODE_LOG_ROLLBACK))
+		return;
+	ereport(LOG,
+			(errmsg("the clock went back from %s to %s",
+					time_text(time_of_tick(seen)), time_text(time_of_tick(now))),
+			 errdetail("Node %s continues after its last ID as long as that is not ahead of the clock by more than \"%s\" (%d ms).",
+					   session_node_text(), ALLOWANCE_SETTING,
+					   scru64_rollback_allowance)));
+}
+
+void
+log_wait(uint64 state)
+{
+	if (!node_log_is_due(session_node.key, NODE_LOG_WAIT))
+		return;
+	ereport(LOG,
+			(errmsg("node %s waits for the clock", session_node_text()),
+			 errdetail("%s The next would be ahead of the clock by more than \"%s\" (%d ms).",
+					   state_text(node_of_key(session_node.key), state),
+					   ALLOWANCE_SETTING, scru64_rollback_allowance),
+			 node_state_is_id(state) ?
+			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: it needs a smaller %s.",
+					 session_node.spec.node.node_id_size != 0 ? "node_id_size" :
+					 "node_id_size, down to \"scru64.lease_node_id_size_min\"") :
+			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));
+}
+
+/*
+ * A node spec of the session's own takes precedence over the lease: said once for each
+ * source since the server was started.
+ */
+void
+log_own_node_spec(void)
+{
+	GucSource	source = own_node_spec_source();
+
+	if (source == PGC_S_DEFAULT || !source_log_is_due(source))
+		return;
+	ereport(LOG,
+			(errmsg("node %s is used in place of the one that this server leases",
+					session_node_text()),
+			 errdetail("A session has \"%s\" from source \"%s\". No realm keeps other servers from having the same node.",
+					   NODE_SPEC_SETTING, GucSource_Names[source]),
+			 source <= PGC_S_DATABASE_USER ?
+			 errhint("RESET it by ALTER ROLE or ALTER DATABASE: see pg_db_role_setting.") : 0));
+}

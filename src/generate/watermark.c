@@ -1,0 +1,369 @@
+/*-------------------------------------------------------------------------
+ *
+ * watermark.c
+ *		scru64_watermark(): below it, a reader of new rows misses none.
+ *
+ * Every row of this server whose ID was made here, by the transaction that inserted it,
+ * and is below the watermark, and that will ever be visible, is visible to the snapshot
+ * of the statement that asks.  For that it has to be known
+ *
+ *	- below which ID no node gives out anything any more: settle().  Nodes that are not
+ *	  at work are put at the end of the past for that, and sessions that keep a block of
+ *	  IDs lose it.
+ *
+ *	- which IDs before that may be of transactions that are still open: writers.c.
+ *
+ *	- that the statement sees all that is over: by a snapshot that is taken last.  If
+ *	  the statement's own sees less than that one, the answer is what was found before
+ *	  it was taken.
+ *
+ * What guards what: the lock of slots.c all of Watermark.
+ *
+ * Invariants:
+ *
+ *	- No node begins at or below the tick settled (new_start(), and what is retired), and
+ *	  every watermark given is at or below the first ID after that tick.
+ *
+ *	- No watermark is above the first ID after the ceiling.  So a server that has crashed
+ *	  gives out nothing below one, whatever its clock says then.
+ *
+ *	- A watermark holds for all snapshots that are taken after it was found.  So the
+ *	  highest one does, and what is told to statements of now never falls, unless
+ *	  restart_watermark() was called: by scru64_set_ceiling(), which has all nodes begin
+ *	  anew, and for a lease that is out of reach of what was settled.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "tcop/utility.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
+
+#include "ceiling/ceiling.h"
+#include "clock.h"
+#include "shmem/writers.h"
+
+PG_FUNCTION_INFO_V1(scru64_watermark);
+PG_FUNCTION_INFO_V1(scru64_transactions);
+
+/*
+ * What this session has found and was told last.  In one statement the function is called
+ * more than once, for each partition for example, and must not say two things.
+ */
+#define REMEMBERED	64
+
+typedef struct Told
+{
+	uint32		restarts;
+	LocalTransactionId lxid;	/* where it was told, if it was */
+	Answer		answer;
+} Told;
+
+/*
+ * The first ID that sessions may still give out of the blocks that they have taken from
+ * a node, or above all.  Once in a tick all blocks are ended; those that there are then
+ * were taken after that, and begin at first or above.
+ *
+ *	first		the first ID that the node may give out, by its state
+ *
+ * Ordering: whoever takes a block reads the life, and then the state, counts the block,
+ * and then advances the state.  Here all is looked at the other way round.  So a block
+ * is in the state that first is of, and in the number, or begins at first or above; and
+ * so does a block of the life that begins here (litmus: blocks-counted, blocks-ended).
+ */
+static uint64
+settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 first)
+{
+	uint64		blocks;
+
+	pg_read_barrier();
+	blocks = pg_atomic_read_u64(&slot->blocks);
+	if (blocks == slot->cut_blocks)
+		return UINT64_MAX;
+	if (slot->cut_tick != view->tick)
+	{
+		slot->cut_tick = view->tick;
+		slot->cut_blocks = blocks;
+		slot->cut_first = first;
+		node_slot_end_blocks(slot);
+	}
+	return slot->cut_first;
+}
+
+/*
+ * Put a node at the end of the past, if its state is still the same.  Else *state is
+ * what it is now.
+ *
+ * Ordering: a session that was faster has announced its ID before (litmus:
+ * words-put-off).
+ */
+static void
+put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
+{
+	uint64		start = start_word(tick);
+
+	if (!node_slot_advance(slot, state, start))
+		return;
+	slot->unsettled = slot_own_state(slot, *state);
+	pg_atomic_write_u64(&slot->settled, start);
+	node_slot_count_used(slot, last, 0);
+	*state = start;
+}
+
+/*
+ * The first ID that the sessions of a slot may give out from here on, or above all if it
+ * has no node.
+ */
+static uint64
+settle_slot(NodeSlot *slot, const WatermarkView *view)
+{
+	NodeKey		key = pg_atomic_read_u32(&slot->key);
+	uint64		state = pg_atomic_read_u64(&slot->state);
+	Generator	generator = generator_make(node_of_key(key));
+	uint64		last = node_state_last(state, &generator);
+	uint64		past = watermark_past(view, node_state_tick(slot_own_state(slot, state)),
+									  allowance_ticks());
+	uint64		first;
+
+	if (key == 0)
+		return UINT64_MAX;
+	if (watermark_is_held_back(view, last, generator_last_of_tick(&generator, past)))
+		put_off(slot, &state, last, past);
+	first = generator_first_after(&generator, node_state_last(state, &generator));
+	return least_of(first, settle_blocks(slot, view, first));
+}
+
+/* The greatest ID that a node may have given out. */
+static uint64
+greatest_id(void)
+{
+	uint64		top = scru64_compose(node_slots->floor, SCRU64_MAX_NODE_CTR);
+
+	for (int i = 0; i <= NODE_SLOTS; i++)
+	{
+		NodeSlot   *slot = i < NODE_SLOTS ? &node_slots->slots[i] : &node_slots->leased;
+		uint64		state = pg_atomic_read_u64(&slot->state);
+
+		if (node_state_is_id(state))
+			top = Max(top, state);
+	}
+	for (int i = 0; i < RETIRED_NODES; i++)
+	{
+		if (node_slots->retired_keys[i] != 0)
+			top = Max(top, node_slots->retired_ids[i]);
+	}
+	return top;
+}
+
+/*
+ * The ID below which no node gives out anything from here on, but for what sessions have
+ * announced.  Lock held exclusively.
+ *
+ *	now			the clock, in ticks
+ */
+static uint64
+settle(uint64 now)
+{
+	Watermark  *watermark = &node_slots->watermark;
+	uint64		durable = ceiling_durable();
+	WatermarkView view = watermark_view(greatest_id(), now,
+										Max(durable, node_slots->floor));
+	uint64		least = settle_slot(&node_slots->leased, &view);
+	uint64		settled;
+
+	for (int i = 0; i < NODE_SLOTS; i++)
+		least = least_of(least, settle_slot(&node_slots->slots[i], &view));
+	settled = watermark_settle(&view, least);
+	watermark->settled = Max(watermark->settled, scru64_get_timestamp(settled - 1));
+	return settled;
+}
+
+/*
+ * Where a snapshot stands among all of this server; before all if that cannot be told.
+ *
+ * One that was made by a replication slot goes by the order of the WAL instead, which may
+ * be another one while a commit waits for standbys.  Nothing in it says so.
+ */
+static SnapshotPlace
+place_of(Snapshot snapshot)
+{
+	SnapshotPlace place = {0};
+	TransactionId own = GetTopTransactionIdIfAny();
+	TransactionId *xids;
+	uint32		count = snapshot->xcnt;
+
+	if (snapshot->snapshot_type != SNAPSHOT_MVCC || snapshot->takenDuringRecovery)
+		return place;
+	xids = palloc((count + 1) * sizeof(TransactionId));
+	if (count > 0)
+		memcpy(xids, snapshot->xip, count * sizeof(TransactionId));
+	/* sessions leave out their own */
+	if (TransactionIdIsNormal(own) && TransactionIdPrecedes(own, snapshot->xmax))
+		xids[count++] = own;
+	place.xmax = widen_xid(snapshot->xmax,
+						   U64FromFullTransactionId(ReadNextFullTransactionId()));
+	place.running = count_distinct(xids, count);
+	pfree(xids);
+	return place;
+}
+
+/*
+ * Find the watermark, which holds for the snapshots from now on, *present, and return
+ * what it is for one that may be older.  Not to be called before the ceiling was loaded.
+ *
+ * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
+ * out before is announced by then, or over, and what is over is in the snapshot (litmus:
+ * words-state).  The barrier is a full one: blocks were ended before the words are read
+ * (litmus: words-lives, words-lives-other).
+ */
+static uint64
+find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
+{
+	static SnapshotData snapshot = {.snapshot_type = SNAPSHOT_MVCC};
+	Watermark  *watermark = &node_slots->watermark;
+	uint64		best = 0;
+	bool		found;
+
+	do
+	{
+		uint64		now = clock_tick();
+		uint64		settled;
+		uint64		highest;
+
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+		settled = settle(now);
+		highest = watermark->highest;
+		*restarts = watermark->restarts;
+		LWLockRelease(&node_slots->lock);
+
+		pg_memory_barrier();
+		settled = least_of(settled, writers_bound());
+		present->watermark = Max(highest, settled);
+		present->place = place_of(GetSnapshotData(&snapshot));
+
+		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+		found = *restarts == watermark->restarts;
+		if (found)
+		{
+			watermark->highest = Max(watermark->highest, present->watermark);
+			answers_put(&watermark->answers, present->place, present->watermark);
+			best = answers_best(&watermark->answers, place);
+		}
+		LWLockRelease(&node_slots->lock);
+	} while (!found);
+	return best;
+}
+
+/*
+ * The watermark for a snapshot of this transaction: the same as before, if it was asked
+ * for.
+ *
+ * Never less than what this session knows for a snapshot that sees less.  So it gets on
+ * with each call, also where others call so often that no answer of before is left.
+ */
+static uint64
+tell_watermark(SnapshotPlace place)
+{
+	static Told told[REMEMBERED];
+	static uint32 next = 0;
+	Told		present = {.lxid = InvalidLocalTransactionId};
+	Told		new = {.lxid = compat_lxid(MyProc), .answer.place = place};
+
+	for (int i = 0; i < REMEMBERED; i++)
+	{
+		if (told[i].lxid == new.lxid && snapshots_are_same(told[i].answer.place, place))
+			return told[i].answer.watermark;
+	}
+	new.answer.watermark = find_watermark(place, &present.answer, &present.restarts);
+	new.restarts = present.restarts;
+	for (int i = 0; i < REMEMBERED; i++)
+	{
+		if (told[i].restarts == new.restarts && snapshot_sees_all_of(place, told[i].answer.place))
+			new.answer.watermark = Max(new.answer.watermark, told[i].answer.watermark);
+	}
+	told[next++ % REMEMBERED] = present;
+	told[next++ % REMEMBERED] = new;
+	return new.answer.watermark;
+}
+
+pg_noreturn static void
+no_watermark(const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("there is no watermark"),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+/*
+ * scru64_watermark() -> scru64
+ *
+ * Exclusive: all rows with IDs below it that will ever be there are there.  25006 in
+ * recovery; 55000 if it cannot be told.
+ */
+Datum
+scru64_watermark(PG_FUNCTION_ARGS)
+{
+	uint64		watermark;
+	TransactionId unknown;
+
+	(void) fcinfo;
+	PreventCommandDuringRecovery("scru64_watermark()");
+	check_server_settings();
+	ceiling_load(clock_tick(), allowance_ticks());
+	if (node_slots->n_writers == 0)
+		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
+							  MaxBackends),
+					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
+	unknown = unknown_writer();
+	if (TransactionIdIsValid(unknown))
+		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
+					 "End it: the view scru64_transactions has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
+	watermark = tell_watermark(place_of(GetActiveSnapshot()));
+	/* not before: the others may have begun meanwhile */
+	if (slots_are_mixed())
+		no_watermark("Two versions of scru64 have made IDs since the server was started.",
+					 "Restart the server.");
+	PG_RETURN_DATUM(Int64GetDatum((int64) watermark));
+}
+
+/*
+ * scru64_transactions() -> setof record
+ *
+ * The open transactions that have made IDs: the process, or the prepared transaction,
+ * and an ID that all of them are after.
+ */
+Datum
+scru64_transactions(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	ensure_slots();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < node_slots->n_writers + node_slots->n_prepared; i++)
+	{
+		int			pid;
+		TransactionId xid;
+		uint64		bound;
+
+		if (writer_report(i, &pid, &xid, &bound))
+		{
+			Datum		values[] = {Int32GetDatum(pid), TransactionIdGetDatum(xid), Int64GetDatum((int64) bound)};
+			bool		nulls[] = {pid == 0, pid != 0, false};
+
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,121 @@
+/*-------------------------------------------------------------------------
+ *
+ * base36.c
+ *		Text codec of SCRU64 IDs.
+ *
+ * An ID is taken as two halves of six digits.  Each is below 36^6 < 2^32, so
+ * the halves are worked on side by side in 32-bit arithmetic; the only
+ * divisions are by constants, one for two digits.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "pure/base36.h"
+
+#define HALF_DIGITS		(BASE36_DIGITS / 2)
+#define HALF_RADIX		UINT32_C(2176782336)	/* 36^6 */
+#define PAIR_RADIX		UINT32_C(1296)	/* 36^2 */
+
+/* An entry of digit_values: this bit, and the digit's value below it. */
+#define IS_DIGIT		0x80
+#define VALUE_MASK		0x3f
+
+#define DIGIT(value)	(IS_DIGIT | (value))
+#define LETTER(lower, upper, value) \
+	[lower] = DIGIT(value), [upper] = DIGIT(value)
+
+/* By byte; 0 for what is no digit. */
+static const uint8_t digit_values[UINT8_MAX + 1] = {
+	['0'] = DIGIT(0), ['1'] = DIGIT(1), ['2'] = DIGIT(2),
+	['3'] = DIGIT(3), ['4'] = DIGIT(4), ['5'] = DIGIT(5),
+	['6'] = DIGIT(6), ['7'] = DIGIT(7), ['8'] = DIGIT(8),
+	['9'] = DIGIT(9),
+	LETTER('a', 'A', 10), LETTER('b', 'B', 11),
+	LETTER('c', 'C', 12), LETTER('d', 'D', 13),
+	LETTER('e', 'E', 14), LETTER('f', 'F', 15),
+	LETTER('g', 'G', 16), LETTER('h', 'H', 17),
+	LETTER('i', 'I', 18), LETTER('j', 'J', 19),
+	LETTER('k', 'K', 20), LETTER('l', 'L', 21),
+	LETTER('m', 'M', 22), LETTER('n', 'N', 23),
+	LETTER('o', 'O', 24), LETTER('p', 'P', 25),
+	LETTER('q', 'Q', 26), LETTER('r', 'R', 27),
+	LETTER('s', 'S', 28), LETTER('t', 'T', 29),
+	LETTER('u', 'U', 30), LETTER('v', 'V', 31),
+	LETTER('w', 'W', 32), LETTER('x', 'X', 33),
+	LETTER('y', 'Y', 34), LETTER('z', 'Z', 35),
+};
+
+#define PAIRS(first) \
+	first "0" first "1" first "2" first "3" first "4" first "5" \
+	first "6" first "7" first "8" first "9" first "a" first "b" \
+	first "c" first "d" first "e" first "f" first "g" first "h" \
+	first "i" first "j" first "k" first "l" first "m" first "n" \
+	first "o" first "p" first "q" first "r" first "s" first "t" \
+	first "u" first "v" first "w" first "x" first "y" first "z"
+
+/* "00", "01" and so on to "zz" */
+static const char digit_pairs[] =
+	PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4") PAIRS("5")
+	PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9") PAIRS("a") PAIRS("b")
+	PAIRS("c") PAIRS("d") PAIRS("e") PAIRS("f") PAIRS("g") PAIRS("h")
+	PAIRS("i") PAIRS("j") PAIRS("k") PAIRS("l") PAIRS("m") PAIRS("n")
+	PAIRS("o") PAIRS("p") PAIRS("q") PAIRS("r") PAIRS("s") PAIRS("t")
+	PAIRS("u") PAIRS("v") PAIRS("w") PAIRS("x") PAIRS("y") PAIRS("z");
+
+/* Add up the values of six bytes; clear IS_DIGIT in *seen if one is no digit. */
+static inline uint32_t
+decode_half(const char *text, uint8_t *seen)
+{
+	uint32_t	half = 0;
+
+	for (int i = 0; i < HALF_DIGITS; i++)
+	{
+		uint8_t		value = digit_values[(unsigned char) text[i]];
+
+		*seen &= value;
+		half = half * 36 + (value & VALUE_MASK);
+	}
+	return half;
+}
+
+bool
+base36_decode(const char *text, size_t len, uint64_t *id)
+{
+	uint8_t		seen = IS_DIGIT;
+	uint32_t	high;
+	uint32_t	low;
+
+	if (len != BASE36_DIGITS)
+		return false;
+
+	high = decode_half(text, &seen);
+	low = decode_half(text + HALF_DIGITS, &seen);
+	if (seen != IS_DIGIT)
+		return false;
+
+	*id = (uint64_t) high * HALF_RADIX + low;
+	return true;
+}
+
+static inline void
+encode_pair(size_t pair, char *text)
+{
+	text[0] = digit_pairs[2 * pair];
+	text[1] = digit_pairs[2 * pair + 1];
+}
+
+static inline void
+encode_half(uint32_t half, char *text)
+{
+	uint32_t	upper_pairs = half / PAIR_RADIX;
+
+	encode_pair(upper_pairs / PAIR_RADIX, text);
+	encode_pair(upper_pairs % PAIR_RADIX, text + 2);
+	encode_pair(half % PAIR_RADIX, text + 4);
+}
+
+void
+base36_encode(uint64_t id, char *text)
+{
+	encode_half((uint32_t) (id / HALF_RADIX), text);
+	encode_half((uint32_t) (id % HALF_RADIX), text + HALF_DIGITS);
+}

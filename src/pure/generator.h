@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * generator.h
+ *		The transition from one ID of a node to the next.
+ *
+ * Knows nothing of PostgreSQL.  Pure: the last ID, the clock and random bits go in,
+ * the next ID or the reason why there is none comes out.  There is no clock, lock,
+ * memory or global here, so that every case can be tested by itself.
+ *
+ * Specification v1.0.0, "Counter overflow handling" and "Clock rollback
+ * handling".  With all times in ticks, and "lead" for how far an ID is ahead
+ * of the clock:
+ *
+ *	1. Clock ahead of the last ID: take the clock's tick, with a random counter.
+ *	2. Else continue in the last ID's tick.
+ *	3. Counter full: enter the next tick, with a random counter.
+ *	4. Rules 2 and 3 hold while the lead of the next ID is within the
+ *	   allowance.  Beyond it the caller waits for the clock, or gives up
+ *	   beyond twice the allowance (an allowance of 0 waits for one tick).  The
+ *	   state is never reset: a tick that was left is never entered again.
+ *
+ * Invariants: the next ID is greater than the last, has the node's own bits,
+ * and is not reserved.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GENERATOR_H
+#define GENERATOR_H
+
+#include "pure/scru64.h"
+
+/*
+ * Leading bits of a fresh counter that are kept clear, as room for the IDs to
+ * come in its tick.  A tick entered by overflow is entered under load, where
+ * every value that is skipped is capacity lost.
+ */
+#define GENERATOR_GUARD_BITS			1
+#define GENERATOR_OVERFLOW_GUARD_BITS	4
+
+/* What does not change from ID to ID. */
+typedef struct Generator
+{
+	uint32_t	node_base;		/* the node's bits of a node_ctr, counter 0 */
+	uint32_t	max_counter;	/* also the counter's mask */
+} Generator;
+
+typedef enum GeneratorVerdict
+{
+	GENERATOR_NEXT,				/* *next is the next ID */
+	GENERATOR_NEXT_BY_OVERFLOW, /* likewise, in a tick entered by rule 3 */
+	GENERATOR_WAIT,				/* rule 4: try again at generator_due() */
+	GENERATOR_CLOCK_BEHIND,		/* rule 4: beyond twice the allowance */
+	GENERATOR_EXHAUSTED			/* past the last tick, in the year 4261 */
+} GeneratorVerdict;
+
+static inline Generator
+generator_make(Scru64Node node)
+{
+	Generator	generator = {
+		.node_base = scru64_node_base(node),
+		.max_counter = scru64_max_counter(node)
+	};
+
+	return generator;
+}
+
+/*
+ * The last ID of this node in a tick: where a node starts that has given out
+ * nothing, or nothing after that tick.  The next ID is in a later tick.
+ */
+static inline uint64_t
+generator_last_of_tick(const Generator *generator, uint64_t timestamp)
+{
+	return scru64_compose(timestamp,
+						  generator->node_base | generator->max_counter);
+}
+
+/*
+ * No ID of this node that comes after last is less than this: after the last one of a
+ * tick there is none in that.
+ */
+static inline uint64_t
+generator_first_after(const Generator *generator, uint64_t last)
+{
+	return (last & generator->max_counter) == generator->max_counter ?
+		scru64_compose(scru64_get_timestamp(last) + 1, 0) : last + 1;
+}
+
+/*
+ * Rule 2, the case of nearly every ID under load, by itself so that callers
+ * can have it inline and without drawing random bits.  False, with *next
+ * untouched, where it does not apply.  Never true for a last of a reserved tick
+ * or of no ID at all, above SCRU64_MAX_ID.
+ */
+static inline bool
+generator_increment(const Generator *generator, uint64_t last, uint64_t now,
+					uint64_t allowance, uint64_t *next)
+{
+	uint64_t	timestamp = scru64_get_timestamp(last);
+
+	if (timestamp < now || timestamp - now > allowance ||
+		timestamp > SCRU64_LAST_TIMESTAMP ||
+		(last & generator->max_counter) == generator->max_counter)
+		return false;
+	*next = last + 1;
+	return true;
+}
+
+/*
+ * A node gives out up to this fraction of a tick's IDs in one block, so that blocks
+ * that are not used up cost it little.
+ */
+#define GENERATOR_BLOCKS_PER_TICK		64
+
+/*
+ * The last ID of a block of up to count IDs, 1 or more, that begins with first: in
+ * its tick, and not more than the fraction above, but 1 at least.
+ */
+static inline uint64_t
+generator_block_end(const Generator *generator, uint64_t first, uint32_t count)
+{
+	uint32_t	most = (generator->max_counter + 1) / GENERATOR_BLOCKS_PER_TICK;
+	uint32_t	room = generator->max_counter - (uint32_t) (first & generator->max_counter);
+	uint32_t	more = count - 1;
+
+	if (more > 0 && more >= most)
+		more = most > 0 ? most - 1 : 0;
+	return first + (more < room ? more : room);
+}
+
+/*
+ * All rules.
+ *
+ *	last		last ID given out, with this node's own bits, or
+ *				generator_last_of_tick(); of tick 0 only the latter
+ *	now			the clock, in ticks
+ *	allowance	how far an ID may be ahead of the clock, in ticks, below 2^32
+ *	random		random bits; the low 23 matter
+ *
+ * *next is set if and only if the verdict is one of the first two.
+ */
+extern GeneratorVerdict generator_next(const Generator *generator,
+									   uint64_t last, uint64_t now,
+									   uint64_t allowance, uint32_t random,
+									   uint64_t *next);
+
+/*
+ * The tick that the clock has to reach before the ID after last can be given
+ * out.
+ */
+extern uint64_t generator_due(const Generator *generator, uint64_t last,
+							  uint64_t allowance);
+
+/*
+ * Is an ID of this timestamp so far ahead of the clock that generator_next()
+ * gives up on it?
+ */
+extern bool generator_hopeless(uint64_t timestamp, uint64_t now,
+							   uint64_t allowance);
+
+#endif							/* GENERATOR_H */

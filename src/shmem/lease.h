@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ *
+ * lease.h
+ *		The server's lease of a node, as sessions and the lease worker see it.
+ *
+ * See lease.c for what guards what.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LEASE_H
+#define LEASE_H
+
+#include "datatype/timestamp.h"
+
+#include "shmem/slot.h"
+
+#define LEASE_TEXT_LEN		256
+/* macOS allows for no more, and a NUL */
+#define LEASE_OBJECT_NAMELEN	32
+
+/* What is known of the lease and of the worker that keeps it. */
+typedef struct LeaseInfo
+{
+	pid_t		worker_pid;		/* 0: there is no worker */
+	bool		busy;			/* is it talking with the realm? */
+	Scru64Node	node;			/* node_id_size is 0 if there is no lease */
+	bool		is_ahead;		/* held until recovery has ended: no session has it yet */
+	TimestampTz granted_at;		/* by the realm's clock, as expires_at */
+	TimestampTz expires_at;
+	TimestampTz renewed_at;		/* by this server's clock, as those below; or 0 */
+	TimestampTz next_attempt_at;
+	TimestampTz last_error_at;
+	TimestampTz size_changed_at;	/* or 0: it is as it began */
+	int64		failures;		/* since the last success */
+	char		holder[LEASE_TEXT_LEN];
+	char		last_error[LEASE_TEXT_LEN];
+	char		size_reason[LEASE_TEXT_LEN];
+} LeaseInfo;
+
+extern Size lease_size(void);
+extern LeaseInfo lease_info(void);
+extern NodeSlot *lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place);
+extern bool lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
+extern void lease_wake_worker(bool call_realm);
+extern void register_lease_worker(void);
+
+/* For the worker */
+extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
+extern PGDLLEXPORT bool scru64_lease_claim(void);
+extern PGDLLEXPORT bool scru64_lease_was_called(void);
+extern PGDLLEXPORT void scru64_lease_object_name(char *name);
+
+#endif							/* LEASE_H */

@@ -1,0 +1,200 @@
+/*------------------------------------------------------------------------
+ *
+ * slot.h
+ *		A node's place in shared memory, as sessions use it: without a lock.
+ *
+ * See slots.c for what guards what.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SLOT_H
+#define SLOT_H
+
+#include "port/atomics.h"
+
+#include "pure/generator.h"
+#include "pure/node_spec.h"
+#include "pure/scru64.h"
+
+/* What is counted of a node: no ID depends on it. */
+typedef enum NodeCount
+{
+	NODE_OVERFLOWS,				/* ticks entered because the counter was full */
+	NODE_ROLLBACKS,				/* times the clock was seen to go back */
+	NODE_WAITS,					/* IDs that had to wait for the clock, */
+	NODE_SATURATED,				/* and those of them because the counter was full */
+	NODE_USED,					/* IDs of the ticks before the current one */
+	NODE_COUNTS
+} NodeCount;
+
+/*
+ * One node's state, on a cache line of its own.
+ *
+ * Without the lock of slots.c it is read and written through the functions below
+ * only, but for the clock, which generate.c observes.
+ */
+typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
+{
+	pg_atomic_uint64 state;		/* last ID, or a start; see slots.c */
+	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
+	pg_atomic_uint32 life;		/* how often blocks taken from it were ended */
+	pg_atomic_uint64 blocks;	/* how often one was taken, or was about to be */
+	uint64		cut_blocks;		/* that number when all were ended last */
+	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
+	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
+	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
+	pg_atomic_uint64 counts[NODE_COUNTS];
+
+	/* What watermark.c keeps; only settled is read without the lock */
+	pg_atomic_uint64 settled;	/* the start that it has put in place of a state, */
+	uint64		unsettled;		/* and the state that the sessions had left */
+	uint64		cut_first;		/* blocks that are good have no ID below this, */
+	uint64		cut_tick;		/* since all were ended in this tick */
+} NodeSlot;
+
+/*
+ * State words with this bit are no ID.  Any of them reads as a timestamp far
+ * ahead of every clock, so that generator_increment() never takes one.
+ */
+#define NODE_STATE_NO_ID	(UINT64_C(1) << 63)
+
+/* The slot is being given to another node: attach again. */
+#define NODE_STATE_CHANGING UINT64_MAX
+
+static inline bool
+node_state_is_id(uint64 state)
+{
+	return (state & NODE_STATE_NO_ID) == 0;
+}
+
+/* The tick at or before which the node of a state word gives out nothing. */
+static inline uint64
+node_state_tick(uint64 state)
+{
+	return scru64_get_timestamp(state & ~NODE_STATE_NO_ID);
+}
+
+/*
+ * The last ID that a state word other than CHANGING stands for; for a start,
+ * the last one that its tick could have had.
+ */
+static inline uint64
+node_state_last(uint64 state, const Generator *generator)
+{
+	return node_state_is_id(state) ? state :
+		generator_last_of_tick(generator, node_state_tick(state));
+}
+
+/* What there is to know of a node in use. */
+typedef struct NodeReport
+{
+	Scru64Node	node;
+	uint64		state;
+	uint64		last_id;		/* see node_state_last() */
+	uint64		counts[NODE_COUNTS];
+} NodeReport;
+
+/*
+ * Read a node's state word.  False if the slot is no longer this node's: then
+ * attach again.
+ *
+ * Ordering: the state is read before the key.  Whoever takes a slot away clears the
+ * key, and only after that the state of another node is written, see slot_give().  A
+ * state word never comes back under another node (see slots.c).  So if the key is right
+ * here and the state is still the same when node_slot_advance() compares it, the slot
+ * was this node's all the time, or has come back to it with the same last ID (litmus:
+ * key-old-session, key-new-session).
+ */
+static inline bool
+node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
+{
+	*state = pg_atomic_read_u64(&slot->state);
+	pg_read_barrier();
+	return pg_atomic_read_u32(&slot->key) == key;
+}
+
+/*
+ * The last tick of the slot's lease.
+ *
+ * Ordering: it is read after the state, by the barrier of node_slot_read().  Within
+ * one life of a slot it never falls, so the node has this limit or a later one when its
+ * state is compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
+ *
+ * It is asked for a tick before that is entered, or waited for: the other IDs of that
+ * tick, and a block of them, are at or below it as well.
+ */
+static inline uint64
+node_slot_limit(NodeSlot *slot)
+{
+	return pg_atomic_read_u64(&slot->limit);
+}
+
+/*
+ * Make next the node's last ID if its state is still the expected one.  False, with
+ * *expected set anew, if another session was faster.
+ *
+ * Ordering: a compare-and-swap is an acquire, also one that fails, and a release.  It is
+ * no full barrier: on ARM, what is read after it may be read before others see the new
+ * state.  Nothing here needs more (litmus: words-state, words-put-off).
+ */
+static inline bool
+node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
+{
+	return pg_atomic_compare_exchange_u64(&slot->state, expected, next);
+}
+
+/*
+ * The life of a slot.  IDs that a session has taken from a node are good as long as
+ * it is the same: then nobody has taken the slot away, to start its node anew.
+ *
+ * Ordering: it is read before the key, by the barrier of node_slot_read(), and raised
+ * after that was cleared.  Where it is raised without that, see settle_blocks().  So IDs
+ * that were taken in an older life are never thought to be of a newer one (litmus: life,
+ * blocks-ended).
+ */
+static inline uint32
+node_slot_life(NodeSlot *slot)
+{
+	return pg_atomic_read_u32(&slot->life);
+}
+
+/*
+ * Ordering: it is counted before the state is advanced, which is a release: who finds
+ * the block in the state finds it counted (litmus: blocks-counted).
+ */
+static inline void
+node_slot_count_block(NodeSlot *slot)
+{
+	pg_atomic_fetch_add_u64(&slot->blocks, 1);
+}
+
+/* Let no session go on with IDs that it has taken before. */
+static inline void
+node_slot_end_blocks(NodeSlot *slot)
+{
+	pg_atomic_fetch_add_u32(&slot->life, 1);
+}
+
+static inline void
+node_slot_count(NodeSlot *slot, NodeCount what)
+{
+	pg_atomic_fetch_add_u64(&slot->counts[what], 1);
+}
+
+/*
+ * Count the IDs of the tick that a node has left by advancing from last to next.
+ * To be called once a tick, by the session that has entered the next one.
+ *
+ * Ordering: none.  Two that are late by a tick count a bit wrong, and it does not
+ * matter.
+ */
+static inline void
+node_slot_count_used(NodeSlot *slot, uint64 last, uint64 next)
+{
+	uint64		entered = pg_atomic_exchange_u64(&slot->entered, next);
+
+	if (scru64_get_timestamp(entered) == scru64_get_timestamp(last) && entered <= last)
+		pg_atomic_fetch_add_u64(&slot->counts[NODE_USED], last - entered + 1);
+}
+
+#endif							/* SLOT_H */

@@ -1,0 +1,372 @@
+/*------------------------------------------------------------------------
+ *
+ * slots.c
+ *		The shared memory of all slots, and what is done to one under its lock.
+ *
+ * A fixed array of slots in shared memory, one for each node in use, the last IDs
+ * of the nodes that were in use before them, and a slot apart for the node that the
+ * server has leased.  Which node gets which is decided in node_slots.c and
+ * leased_slot.c.  Raises errors only where shared memory is obtained.
+ *
+ * What guards what:
+ *
+ *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
+ *						by compare-and-swap; replaced under the lock.
+ *	NodeSlot.key, limit	atomic.  Read without a lock, written under it.
+ *	NodeSlot.life		atomic.
+ *	NodeSlots.reservation	see ceiling.c.
+ *	other atomics		are hints and counts: no ID depends on them.
+ *	all else			the lock.  It is taken to find, give or take a slot, and
+ *						while it is held nothing raises, allocates or waits.
+ *
+ * A state word is one of
+ *
+ *	last ID				Every ID of the node that was given out is at or below it.
+ *	start				NO_ID | timestamp << 24 | serial number.  The node has
+ *						given out nothing since it got the slot, and must not
+ *						give out anything in that tick or before.
+ *	CHANGING			The slot is just being given to another node.
+ *
+ * Invariants:
+ *
+ *	- floor is at or above the tick of every ID of every node that has neither a
+ *	  slot nor a place among the retired ones, and at or below the ceiling on the
+ *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
+ *	  whatever the clock does.  Only node_slots_restart() lowers it.  A node that began
+ *	  again above what watermark.c had settled, and has lost its slot before it gave
+ *	  out anything, may have IDs above the floor: all begin above what is settled.
+ *
+ *	- No two nodes that overlap have a slot or a place among the retired ones.
+ *
+ *	- A state that is an ID is of a tick at or below the ceiling: that is checked
+ *	  when a tick is entered, not at every ID.
+ *
+ *	- A state word that comes back in a slot is the same node's last ID again.  An
+ *	  ID that could also be another node's is at or below the floor when that
+ *	  node starts, and a start has a serial number.  This is what makes the
+ *	  compare-and-swap in node_slot_advance() safe without a lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "access/twophase.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+
+#include "clock.h"
+#include "shmem/slots.h"
+
+/* Seconds between two messages of a kind in the log about one node */
+#define LOG_INTERVAL		60
+
+/*
+ * 15 and 16 have 100 kB to spare for what they were not asked for when they started,
+ * and the slots take 30 of them: writers get 40, or nothing.
+ */
+#define SPARE_SIZE			40960
+
+#define LAYOUT_NAME			"scru64 layout"
+
+/* What all versions of the library share: neither its name nor what it has changes. */
+typedef struct Layout
+{
+	char		name[NAMEDATALEN];	/* of the slots of whoever came first */
+	pg_atomic_uint32 is_mixed;	/* has anybody come with others? */
+} Layout;
+
+NodeSlots  *node_slots = NULL;
+
+static Layout *layout_of_server = NULL;
+static bool is_reserved = false;
+
+static void
+init_slot(NodeSlot *slot)
+{
+	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
+	pg_atomic_init_u32(&slot->key, 0);
+	pg_atomic_init_u32(&slot->life, 0);
+	pg_atomic_init_u64(&slot->blocks, 0);
+	pg_atomic_init_u64(&slot->limit, SCRU64_LAST_TIMESTAMP);
+	pg_atomic_init_u64(&slot->clock, 0);
+	pg_atomic_init_u64(&slot->entered, 0);
+	pg_atomic_init_u64(&slot->settled, 0);
+	for (int i = 0; i < NODE_COUNTS; i++)
+		pg_atomic_init_u64(&slot->counts[i], 0);
+}
+
+/* Places for prepared transactions: with one for each that is just being prepared. */
+static int
+max_prepared(void)
+{
+	return max_prepared_xacts > 0 ? max_prepared_xacts + MaxBackends : 0;
+}
+
+static Size
+writers_size(void)
+{
+	return (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
+}
+
+/* The answer is the same for all processes of a server. */
+static bool
+has_room_for_writers(void)
+{
+	return !COMPAT_PRELOAD_RESERVES_MEMORY || is_reserved || writers_size() <= SPARE_SIZE;
+}
+
+static Size
+slots_size(void)
+{
+	return offsetof(NodeSlots, writers) + (has_room_for_writers() ? writers_size() : 0);
+}
+
+static void
+init_writers(NodeSlots *slots)
+{
+	PreparedWriter *prepared;
+
+	if (!has_room_for_writers())
+		return;
+	slots->n_writers = MaxBackends;
+	slots->n_prepared = max_prepared();
+	for (int i = 0; i < slots->n_writers; i++)
+	{
+		pg_atomic_init_u64(&slots->writers[i].bound, 0);
+		pg_atomic_init_u32(&slots->writers[i].lxid, 0);
+	}
+	prepared = prepared_writers(slots);
+	for (int i = 0; i < slots->n_prepared; i++)
+	{
+		pg_atomic_init_u64(&prepared[i].bound, 0);
+		pg_atomic_init_u64(&prepared[i].xid, 0);
+	}
+}
+
+static void
+init_slots(void *memory)
+{
+	NodeSlots  *slots = memory;
+
+	memset(slots, 0, slots_size());
+	slots->tranche_id = compat_new_tranche(SHARED_MEMORY_NAME("slots"));
+	LWLockInitialize(&slots->lock, slots->tranche_id);
+	pg_atomic_init_u32(&slots->reservation.loaded, 0);
+	SpinLockInit(&slots->reservation.mutex);
+	pg_atomic_init_u64(&slots->reservation.durable, 0);
+	pg_atomic_init_u64(&slots->reservation.replicated, 0);
+	ConditionVariableInit(&slots->reservation.moved);
+	for (int i = 0; i < NODE_LOG_KINDS * LOG_TIMES; i++)
+		pg_atomic_init_u64(&slots->logged[i / LOG_TIMES][i % LOG_TIMES], 0);
+	pg_atomic_init_u32(&slots->logged_sources, 0);
+	for (int i = 0; i < NODE_SLOTS; i++)
+		init_slot(&slots->slots[i]);
+	init_slot(&slots->leased);
+	init_writers(slots);
+}
+
+static void
+init_layout(void *memory)
+{
+	Layout	   *layout = memory;
+
+	strlcpy(layout->name, SHARED_MEMORY_NAME("slots"), sizeof(layout->name));
+	pg_atomic_init_u32(&layout->is_mixed, 0);
+}
+
+/* For a server that starts with the library: have it reserve the memory. */
+void
+slots_request(void)
+{
+	is_reserved = true;
+	RequestAddinShmemSpace(slots_size());
+	RequestAddinShmemSpace(sizeof(Layout));
+}
+
+/*
+ * Has another version of the library given out IDs since the server was started?  It
+ * has slots of its own.
+ */
+bool
+slots_are_mixed(void)
+{
+	ensure_slots();
+	return pg_atomic_read_u32(&layout_of_server->is_mixed) != 0;
+}
+
+void
+ensure_slots(void)
+{
+	NodeSlots  *slots;
+
+	if (node_slots != NULL)
+		return;
+	layout_of_server = compat_shared_memory(LAYOUT_NAME, sizeof(Layout), init_layout);
+	if (strcmp(layout_of_server->name, SHARED_MEMORY_NAME("slots")) != 0)
+		pg_atomic_write_u32(&layout_of_server->is_mixed, 1);
+	slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), slots_size(), init_slots);
+	compat_name_tranche(slots->tranche_id, SHARED_MEMORY_NAME("slots"));
+	node_slots = slots;
+}
+
+/*
+ * Is it time to log something about a node again?  By the monotonic clock: the
+ * other one is what is logged about.
+ */
+bool
+node_log_is_due(NodeKey key, NodeLogKind kind)
+{
+	pg_atomic_uint64 *logged = &node_slots->logged[kind][node_of_key(key).node_id % LOG_TIMES];
+	uint64		last = pg_atomic_read_u64(logged);
+	uint64		now = (uint64) monotonic_ms() / 1000;
+
+	return (last == 0 || now - last >= LOG_INTERVAL) &&
+		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
+}
+
+/* Is it the first time since the server was started that this is asked of a GucSource? */
+bool
+source_log_is_due(int source)
+{
+	uint32		bit = UINT32_C(1) << source;
+
+	return (pg_atomic_read_u32(&node_slots->logged_sources) & bit) == 0 &&
+		(pg_atomic_fetch_or_u32(&node_slots->logged_sources, bit) & bit) == 0;
+}
+
+/*
+ * The state word of a node that starts above a tick.
+ *
+ * A word could come back after as many starts as there are serial numbers, with
+ * the floor and what is settled where they were.  So the latter does not stay there.
+ */
+uint64
+start_word(uint64 timestamp)
+{
+	uint32		serial = node_slots->starts++;
+
+	if (serial == SCRU64_MAX_NODE_CTR)
+	{
+		node_slots->starts = 0;
+		node_slots->watermark.settled =
+			Min(Max(node_slots->floor, node_slots->watermark.settled) + 1, SCRU64_LAST_TIMESTAMP);
+	}
+	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
+}
+
+/* The state word of a node that begins, above a tick and all that is settled. */
+uint64
+new_start(uint64 timestamp)
+{
+	return start_word(Max(timestamp, node_slots->watermark.settled));
+}
+
+/* What was settled is not, and what was promised is of the IDs of before. */
+void
+restart_watermark(uint64 floor)
+{
+	Watermark  *watermark = &node_slots->watermark;
+
+	watermark->settled = floor;
+	watermark->restarts++;
+	watermark->highest = Min(watermark->highest, scru64_compose(floor + 1, 0));
+	memset(&watermark->answers, 0, sizeof(AnswerRing));
+}
+
+/* The last ID of a node, as node_state_last(). */
+uint64
+last_of_state(Scru64Node node, uint64 state)
+{
+	Generator	generator = generator_make(node);
+
+	return node_state_last(state, &generator);
+}
+
+/* What there is to know of the node that has a slot.  False if none has. */
+bool
+slot_report(NodeSlot *slot, NodeReport *report)
+{
+	NodeKey		key = pg_atomic_read_u32(&slot->key);
+
+	if (key == 0)
+		return false;
+	report->node = node_of_key(key);
+	report->state = slot_own_state(slot, pg_atomic_read_u64(&slot->state));
+	report->last_id = last_of_state(report->node, report->state);
+	for (int i = 0; i < NODE_COUNTS; i++)
+		report->counts[i] = pg_atomic_read_u64(&slot->counts[i]);
+	return true;
+}
+
+/*
+ * Take a slot away from its node, and return its last state.  Lock held
+ * exclusively.
+ *
+ * Ordering: a session of the node that has read the state before can still advance it
+ * up to the exchange, and that ID is in what the exchange returns; after it, its
+ * compare-and-swap fails.  The exchange is an acquire, so what was announced for that
+ * ID is seen from here on (litmus: taken-has-all, words-taken).
+ */
+uint64
+slot_take(NodeSlot *slot)
+{
+	pg_atomic_write_u32(&slot->key, 0);
+	node_slot_end_blocks(slot);
+	return pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING);
+}
+
+/*
+ * A state of a slot, as its sessions have left it: not the start that watermark.c has
+ * put in its place.
+ */
+uint64
+slot_own_state(NodeSlot *slot, uint64 state)
+{
+	return state == pg_atomic_read_u64(&slot->settled) ? slot->unsettled : state;
+}
+
+/*
+ * Let a node have a slot that was taken.
+ *
+ * Ordering: who finds the state that is written here, in node_slot_read(), finds all
+ * that was done before: the key was cleared, perhaps by another process, and the limit
+ * is that of the lease.  Between them is only the lock, which sessions do not take, so
+ * it needs the barrier (litmus: key-old-session, limit-new-lease, limit-new-node).  The
+ * order of state and key does not matter: with the key alone, a session finds a state
+ * that it cannot advance, and attaches again (litmus: key-new-session).
+ */
+void
+slot_give(NodeSlot *slot, NodeKey key, uint64 state)
+{
+	slot->cut_tick = 0;
+	pg_write_barrier();
+	pg_atomic_write_u64(&slot->state, state);
+	pg_atomic_write_u32(&slot->key, key);
+}
+
+/*
+ * Forget a state, but for the floor.
+ *
+ * Of a start nothing was given out; that of a lease may be far above the ceiling.
+ */
+void
+forget_state(uint64 state)
+{
+	if (node_state_is_id(state))
+		node_slots->floor = Max(node_slots->floor, node_state_tick(state));
+}
+
+/* Start a node, or let it go on from state, in a slot. */
+NodeSlot *
+slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now)
+{
+	pg_atomic_write_u64(&slot->clock, now);
+	pg_atomic_write_u64(&slot->entered, 0);
+	for (int i = 0; i < NODE_COUNTS; i++)
+		pg_atomic_write_u64(&slot->counts[i], 0);
+	slot_give(slot, key, state);
+	return slot;
+}

@@ -1,0 +1,145 @@
+/*------------------------------------------------------------------------
+ *
+ * slots.h
+ *		The shared memory of all slots, and what is done to one under its lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SLOTS_H
+#define SLOTS_H
+
+#include "access/xlogdefs.h"
+#include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+#include "pure/watermark_rules.h"
+#include "shmem/slot.h"
+
+/* The number is the version of the layout: other versions share nothing. */
+#define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
+
+/*
+ * Nodes that have a slot at the same time.  A server uses one as a rule, some use
+ * dozens, for roles or tenants.  To find one all are looked at, a cache line each, and
+ * without preloading 15 and 16 have little shared memory to spare: this is 30 kB.
+ */
+#define NODE_SLOTS			128
+
+/* Nodes whose last ID is kept when they have lost their slot. */
+#define RETIRED_NODES		1024
+
+/* Nodes that were leased since the start of the server, the last ones. */
+#define LEASED_NODES		64
+
+/* Nodes with the same remainder share the times of their last messages. */
+#define LOG_TIMES			64
+
+/* What is logged at most once in a while about a node, whatever slot it has. */
+typedef enum NodeLogKind
+{
+	NODE_LOG_START,
+	NODE_LOG_ROLLBACK,
+	NODE_LOG_WAIT,
+	NODE_LOG_KINDS
+} NodeLogKind;
+
+/* What ceiling.c keeps with the slots; see there for what guards what. */
+typedef struct Reservation
+{
+	pg_atomic_uint32 loaded;	/* do the slots start above the ceiling? */
+	uint64		written;		/* the ceiling that was written last, in ticks */
+	XLogRecPtr	written_at;		/* and the end of it in the WAL */
+	uint64		sent;			/* the ceiling that standbys are to have next, */
+	XLogRecPtr	sent_at;		/* likewise */
+	slock_t		mutex;
+	pg_atomic_uint64 durable;	/* the ceiling that was flushed here */
+	pg_atomic_uint64 replicated;	/* and by the synchronous standbys */
+	ConditionVariable moved;	/* waits for replicated */
+} Reservation;
+
+/* What watermark.c keeps with the slots; see there. */
+typedef struct Watermark
+{
+	uint64		settled;		/* nodes start above this tick */
+	uint32		restarts;		/* how often all nodes were started again, */
+	uint64		highest;		/* and the highest watermark given since */
+	AnswerRing	answers;
+} Watermark;
+
+/*
+ * Who has made IDs in a transaction that is open, for each process of the server; see
+ * writers.c.  Unpadded: it is written twice in a transaction.
+ */
+typedef struct Writer
+{
+	pg_atomic_uint64 bound;		/* all of them are after this ID; 0: there are none */
+	pg_atomic_uint32 lxid;		/* the transaction, as its process numbers it */
+} Writer;
+
+/* Likewise a transaction that is prepared, and has no process any more. */
+typedef struct PreparedWriter
+{
+	pg_atomic_uint64 bound;
+	pg_atomic_uint64 xid;		/* in 64 bits; 0: free, as when the transaction is over */
+} PreparedWriter;
+
+typedef struct NodeSlots
+{
+	LWLock		lock;
+	int			tranche_id;
+	uint32		starts;			/* serial number of the next start */
+	uint64		floor;			/* in ticks */
+	Reservation reservation;
+	Watermark	watermark;
+	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
+	pg_atomic_uint32 logged_sources;	/* of node specs used in place of the lease, a bit each */
+
+	/* What node_slots.c keeps */
+	int			hand;			/* where the last slot was taken away */
+	int			next_retired;	/* where the search for a place begins */
+	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
+	uint64		retired_ids[RETIRED_NODES];
+
+	/* What leased_slot.c keeps */
+	int			next_leased;	/* where the next node is noted in was_leased */
+	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
+	NodeKey		ended_key;		/* of a lease that was ended, */
+	uint64		ended_state;	/* and its last state, or 0 */
+
+	NodeSlot	leased;			/* the slot of the server's lease */
+	NodeSlot	slots[NODE_SLOTS];
+
+	int			n_writers;		/* MaxBackends, or 0: there was no room */
+	int			n_prepared;		/* places after the writers */
+	Writer		writers[FLEXIBLE_ARRAY_MEMBER];
+} NodeSlots;
+
+/* This backend's address of the shared memory; NULL until it is needed. */
+extern NodeSlots *node_slots;
+
+static inline PreparedWriter *
+prepared_writers(NodeSlots *slots)
+{
+	return (PreparedWriter *) &slots->writers[slots->n_writers];
+}
+
+extern void slots_request(void);
+extern void ensure_slots(void);
+extern bool slots_are_mixed(void);
+extern bool node_log_is_due(NodeKey key, NodeLogKind kind);
+extern bool source_log_is_due(int source);
+extern uint64 last_of_state(Scru64Node node, uint64 state);
+
+/* For all below the lock has to be held, for slot_report() shared at least. */
+extern bool slot_report(NodeSlot *slot, NodeReport *report);
+extern uint64 slot_take(NodeSlot *slot);
+extern uint64 slot_own_state(NodeSlot *slot, uint64 state);
+extern void slot_give(NodeSlot *slot, NodeKey key, uint64 state);
+extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now);
+extern uint64 start_word(uint64 timestamp);
+extern uint64 new_start(uint64 timestamp);
+extern void restart_watermark(uint64 floor);
+extern void forget_state(uint64 state);
+
+#endif							/* SLOTS_H */

@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * id_time.c
+ *		IDs as time: from an ID to its timestamp and back, and to the bounds
+ *		of the IDs of a time range.
+ *
+ * An ID's time is the start of its tick, of 256 ms.  No time zone comes into
+ * anything here but into the addition of an interval.
+ *
+ * Invariant: for every timestamptz t and every ID that can be generated,
+ *
+ *		id >= scru64_min(t)  if and only if  scru64_timestamp(id) >= t
+ *		id <= scru64_max(t)  if and only if  scru64_timestamp(id) <= t
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "pg_compat.h"
+
+#include "utils/fmgrprotos.h"
+#include "utils/timestamp.h"
+
+#include "type/id_time.h"
+
+PG_FUNCTION_INFO_V1(scru64_timestamp);
+PG_FUNCTION_INFO_V1(scru64_from_parts);
+PG_FUNCTION_INFO_V1(scru64_min);
+PG_FUNCTION_INFO_V1(scru64_max);
+PG_FUNCTION_INFO_V1(scru64_in_range);
+
+static TimestampTz
+id_time(uint64 id)
+{
+	return time_of_tick(scru64_get_timestamp(id));
+}
+
+/* scru64_timestamp(scru64) -> timestamptz: start of the ID's tick. */
+Datum
+scru64_timestamp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ(id_time((uint64) PG_GETARG_INT64(0)));
+}
+
+uint64
+checked_tick_of_time(TimestampTz time)
+{
+	/* infinity is out of range by its value */
+	if (time < UNIX_EPOCH_TIMESTAMP || time >= LAST_TICK_TIMESTAMP + TICK_USECS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range for type %s: \"%s\"", "scru64",
+						timestamptz_to_str(time)),
+				 errdetail("The timestamp of a scru64 is between the years 1970 and 4261."),
+				 errhint("Give a time between them. For the end of a range of IDs use %s or %s, which take any time.",
+						 "scru64_min(ts)", "scru64_max(ts)")));
+	return tick_of_time(time);
+}
+
+/*
+ * scru64_from_parts(ts timestamptz, node_ctr integer) -> scru64
+ *
+ * The ID with this node_ctr, 0 .. 2^24 - 1, in the tick that holds ts.  22008
+ * if there is no such tick, infinity included, and 22003 for a node_ctr out of
+ * range.
+ */
+Datum
+scru64_from_parts(PG_FUNCTION_ARGS)
+{
+	uint64		tick = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
+	int32		node_ctr = PG_GETARG_INT32(1);
+
+	if (node_ctr < 0 || node_ctr > (int32) SCRU64_MAX_NODE_CTR)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("node_ctr out of range: %d", node_ctr),
+				 errdetail("A node_ctr is between 0 and %u.",
+						   SCRU64_MAX_NODE_CTR),
+				 errhint("A node_ctr is node_id << (24 - node_id_size) | counter.")));
+
+	PG_RETURN_INT64((int64) scru64_compose(tick, (uint32) node_ctr));
+}
+
+/*
+ * scru64_min(timestamptz) -> scru64
+ *
+ * The smallest ID with scru64_timestamp(id) >= ts; the reserved ID at that end
+ * if ts is before 1970 or past the last tick's start.
+ */
+Datum
+scru64_min(PG_FUNCTION_ARGS)
+{
+	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+
+	if (time <= UNIX_EPOCH_TIMESTAMP)
+		PG_RETURN_INT64(0);
+	if (time > LAST_TICK_TIMESTAMP)
+		PG_RETURN_INT64((int64) SCRU64_MAX_ID);
+
+	/* the first tick that does not start before ts */
+	PG_RETURN_INT64((int64) scru64_compose(tick_of_time(time + TICK_USECS - 1),
+										   0));
+}
+
+/*
+ * scru64_max(timestamptz) -> scru64
+ *
+ * The largest ID with scru64_timestamp(id) <= ts; the reserved ID at that end
+ * if ts is before 1970 or past the last tick.
+ */
+Datum
+scru64_max(PG_FUNCTION_ARGS)
+{
+	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+
+	if (time < UNIX_EPOCH_TIMESTAMP)
+		PG_RETURN_INT64(0);
+	if (time >= LAST_TICK_TIMESTAMP)
+		PG_RETURN_INT64((int64) SCRU64_MAX_ID);
+	PG_RETURN_INT64((int64) scru64_compose(tick_of_time(time),
+										   SCRU64_MAX_NODE_CTR));
+}
+
+/*
+ * scru64_in_range(scru64, scru64, interval, boolean, boolean) -> boolean
+ *
+ * btree support function 3: whether an ID's time is within an interval before
+ * or after another's, as core's for timestamptz.
+ */
+Datum
+scru64_in_range(PG_FUNCTION_ARGS)
+{
+	uint64		val = (uint64) PG_GETARG_INT64(0);
+	uint64		base = (uint64) PG_GETARG_INT64(1);
+
+	return DirectFunctionCall5(in_range_timestamptz_interval,
+							   TimestampTzGetDatum(id_time(val)),
+							   TimestampTzGetDatum(id_time(base)),
+							   PG_GETARG_DATUM(2),
+							   PG_GETARG_DATUM(3),
+							   PG_GETARG_DATUM(4));
+}
