@@ -29,7 +29,7 @@ TYPES = ("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
          " WHERE (attrelid, attname) IN (('account'::regclass, 'id'), ('entry'::regclass, 'account_id'))")
 is_equal(psql(TYPES), ["bigint", "bigint"], "integers come as bigint")
 
-with open("../doc/coming-from.md") as page:
+with open("../../doc/coming-from.md") as page:
     recipes = dict(re.findall(r"<!-- recipe (.*?) -->\n *```sql\n(.*?)```", page.read(), re.DOTALL))
 psql(recipes["begin"] + recipes["numbers"] + recipes["in one go"])
 is_equal(psql(TYPES), ["scru64", "scru64"], "they become IDs")

@@ -7,7 +7,7 @@ require "active_record"
 
 puts "# ActiveRecord #{ActiveRecord.version}, Ruby #{RUBY_VERSION}"
 
-require_relative "../examples/rails/scru64"
+require_relative "../../examples/rails/scru64"
 
 ActiveRecord::Base.establish_connection(adapter: "postgresql")
 ActiveRecord::Schema.verbose = false

@@ -29,7 +29,7 @@ PROGRAMS = {
 
 name = sys.argv[1]
 migrate, serve = PROGRAMS[name]
-folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", name)
+folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", name)
 browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
 
 

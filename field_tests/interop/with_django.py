@@ -42,7 +42,7 @@ class Meta:
     app_label = "interop"
 
 
-sys.path.append("../examples/django")
+sys.path.append("../../examples/django")
 
 # [recipe: Django]
 from django.contrib.postgres.fields import ArrayField
