@@ -38,9 +38,6 @@
 #define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
 #define MAX_ROLLBACK_ALLOWANCE		(24 * 60 * 60 * 1000)
 
-/* A block of a node of one bit, the largest */
-#define MAX_CACHE	((SCRU64_MAX_NODE_CTR + 1) / 2 / GENERATOR_BLOCKS_PER_TICK)
-
 #define DEFAULT_LEASE_NODE_ID_SIZE	12
 #define DEFAULT_LEASE_NODE_ID_SIZE_MIN	8
 #define DEFAULT_LEASE_TTL	(60 * 60)	/* seconds */
@@ -53,7 +50,6 @@ SessionNode session_node = {.made_after = NOTHING_MADE};
 /* The settings, as text and number. */
 static char *node_spec = NULL;
 int			scru64_rollback_allowance = 0;
-int			scru64_cache = 0;
 char	   *scru64_realm = NULL;
 char	   *scru64_realm_id = NULL;
 int			scru64_lease_node_id_size = 0;
@@ -104,7 +100,6 @@ assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 {
 	session_node.spec = (NodeSpec) {0};
 	session_node.slot = NULL;
-	drop_block();
 	if (node_spec_parse(newval, &session_node.spec) != NODE_SPEC_OK)
 		return;					/* it is empty */
 	session_node.key = node_key(session_node.spec.node);
@@ -189,13 +184,6 @@ default_node_spec(void)
 		return "";
 	/* the environment may be rewritten, the default must stay */
 	return MemoryContextStrdup(TopMemoryContext, text);
-}
-
-/* The promise of the new value holds from the next ID on. */
-static void
-assign_cache(int newval pg_attribute_unused(), void *extra pg_attribute_unused())
-{
-	drop_block();
 }
 
 /*
@@ -327,11 +315,5 @@ define_settings(void)
 							   &node_spec, default_node_spec(),
 							   PGC_SUSET, GUC_ALLOW_IN_PARALLEL,
 							   check_node_spec, assign_node_spec, NULL);
-	DefineCustomIntVariable(GUC_PREFIX ".cache",
-							"IDs that a session takes from its node at once.",
-							"With 1, each ID is greater than all that were generated before by any session of the node.",
-							&scru64_cache, 1, 1, MAX_CACHE,
-							PGC_USERSET, GUC_ALLOW_IN_PARALLEL,
-							NULL, assign_cache, NULL);
 	MarkGUCPrefixReserved(GUC_PREFIX);
 }

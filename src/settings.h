@@ -26,9 +26,6 @@ typedef struct SessionNode
 	struct NodeSlot *slot;			/* NULL until found */
 	uint64		open_tick;		/* IDs of it may leave in this session, */
 	int			open_level;		/* at this synchronous_commit */
-	uint64		block_last;		/* the last ID given of those that it has taken, */
-	uint64		block_end;		/* and the last one that it may give */
-	uint32		life;			/* of the slot when it has taken them */
 	uint64		made_after;		/* what writers.c knows of this transaction */
 } SessionNode;
 
@@ -37,15 +34,7 @@ extern SessionNode session_node;
 /* SessionNode.made_after of a transaction without an ID */
 #define NOTHING_MADE	UINT64_MAX
 
-/* What the session has taken and not given is lost. */
-static inline void
-drop_block(void)
-{
-	session_node.block_last = session_node.block_end;
-}
-
 /* The settings, in milliseconds and seconds where they are times. */
-extern PGDLLEXPORT int scru64_cache;
 extern PGDLLEXPORT int scru64_rollback_allowance;
 extern PGDLLEXPORT char *scru64_realm;
 extern PGDLLEXPORT char *scru64_realm_id;

@@ -81,23 +81,6 @@ foreach my $last (400, 2000)
 	above_ok(put($node, $spec), $before, "$spec comes back, above");
 }
 
-# The rest of a block of an idle session
-begin_anew();
-{
-	my $session = open_session($node);
-
-	$session->query_safe("LOAD 'scru64'; SET scru64.cache = 100; SET scru64.node_spec = '7/8'");
-	put($session);
-	$id = put($node, '7/8');
-	passes_ok($node, $id, 'a block of an idle session does not hold it back');
-	$before = watermark($node);
-	above_ok(put($session), $before, 'nor does that go on with its block');
-	# another one in the same tick
-	$other = put($node, '7/8');
-	$before = watermark($node);
-	above_ok(put($session), $before, 'nor later');
-	$session->quit;
-}
 set_clock($node, '+0');
 
 #

@@ -191,15 +191,14 @@ sub python_program
 # Writers
 #
 # Between an ID and its commit there is some time; a third is rolled back, or partly;
-# transactions have IDs of several nodes, and the session may keep a block of some.
+# transactions have IDs of several nodes.
 #
 my $write_rows = q(
 CREATE PROCEDURE write_rows(statement text) LANGUAGE plpgsql AS $$
 BEGIN
 	LOOP
 		IF random() < 0.3 THEN
-			PERFORM set_config('scru64.node_spec', (random() * 5)::integer + current_setting('test.first_node')::integer || '/8', true),
-				set_config('scru64.cache', (1 + 9 * (random() * 2)::integer)::text, true);
+			PERFORM set_config('scru64.node_spec', (random() * 5)::integer + current_setting('test.first_node')::integer || '/8', true);
 		END IF;
 		EXECUTE statement;
 		PERFORM pg_sleep(random() * random() * random() * 0.1);

@@ -305,7 +305,7 @@ sub change_settings
 	my (undef, undef, $commits) = weather($me);
 
 	$commits = one_of('on', 'off') if $commits eq 'mixed';
-	return ask($me, join('; ', node_sql($me), 'SET scru64.cache = ' . one_of(1, 100), "SET synchronous_commit = $commits"));
+	return ask($me, join('; ', node_sql($me), "SET synchronous_commit = $commits"));
 }
 
 sub run_transaction
@@ -537,7 +537,7 @@ sub ask_for_watermarks
 	}
 	ask($me, one_of('COMMIT', 'ROLLBACK')) if $own ne '' || !$ok;
 	make_ids($me, 'SELECT scru64_generate()') if !-e "$me->{dir}/stop";
-	ask($me, node_sql($me) . '; SET scru64.cache = ' . one_of(1, 100)) if rand() < 0.1;
+	ask($me, node_sql($me)) if rand() < 0.1;
 	pause();
 	return $ok ? 0 : undef;
 }

@@ -322,8 +322,7 @@ sub begin_streams
 		my $portion = int($a_second / $sessions / 10);
 		my $ask = $n <= $sessions ? "COPY (SELECT scru64_generate($portion)) TO STDOUT" :
 		  "SELECT scru64_generate(), '#' || extract(epoch FROM clock_timestamp() - statement_timestamp())";
-		my $cache = $n == 2 ? 100 : 1;
-		my $sql = "\\set ON_ERROR_STOP on\nSET scru64.cache = $cache;\n";
+		my $sql = "\\set ON_ERROR_STOP on\n";
 
 		foreach my $i (1 .. $for * 10)
 		{

@@ -971,34 +971,6 @@ sustained_load(void)
 		}
 }
 
-/* In its tick, at most a 64th of it, no longer than asked for; and as long as can be. */
-static void
-blocks(void)
-{
-	static const uint32_t counts[] = {1, 2, 3, 63, 64, 65, 1000, 131072, INT32_MAX};
-
-	for (uint32_t size = 1; size <= 23; size++)
-	{
-		Scru64Node	node = {.node_id = (UINT32_C(1) << size) - 1, .node_id_size = size};
-		Generator	generator = generator_make(node);
-		uint64_t	last = generator_last_of_tick(&generator, TODAY);
-		uint64_t	fraction = capacity_of(node) / 64 > 0 ? capacity_of(node) / 64 : 1;
-
-		for (size_t i = 0; i < LENGTH_OF(counts); i++)
-		{
-			uint64_t	most = counts[i] < fraction ? counts[i] : fraction;
-
-			for (uint64_t left = 0; left < capacity_of(node) && left < 3 * most + 3; left++)
-			{
-				uint64_t	first = last - left;
-				uint64_t	end = generator_block_end(&generator, first, counts[i]);
-
-				CHECK_UINT(end - first + 1, ==, left + 1 < most ? left + 1 : most);
-			}
-		}
-	}
-}
-
 int
 main(void)
 {
@@ -1019,6 +991,5 @@ main(void)
 	RUN(due_by_hand);
 	RUN(random_histories);
 	RUN(sustained_load);
-	RUN(blocks);
 	return harness_finish();
 }

@@ -19,7 +19,6 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "access/parallel.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
@@ -115,15 +114,11 @@ attach_node(void)
 	if (RecoveryInProgress())
 		generate_in_recovery();
 	check_server_settings();
-	drop_block();
 	session_node.open_tick = 0;
 	if (session_node.spec.node.node_id_size == 0)
 		attach_leased(now, allowance_ticks());
 	else
 		attach_set(now, allowance_ticks());
-	/* the leader would go on with IDs of before those of its workers */
-	if (IsParallelWorker())
-		node_slot_end_blocks(session_node.slot);
 }
 
 /*

@@ -9,8 +9,8 @@
  *
  * Invariants:
  *
- *	- An ID is returned only after it, or a later one of its tick, was written to its
- *	  node's slot by a compare-and-swap from the state that it was computed from.
+ *	- An ID is returned only after it was written to its node's slot by a
+ *	  compare-and-swap from the state that it was computed from.
  *	- An ID is of a tick that is open to this session, see attach.c, whoever has entered
  *	  it.  That is found out after its state was read, and before the compare-and-swap.
  *
@@ -21,7 +21,6 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "access/parallel.h"
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "funcapi.h"
@@ -48,65 +47,12 @@ typedef struct Call
 	uint64		paid;			/* the clock when it asked for a raise, or 0 */
 } Call;
 
-/*
- * Does the session take blocks?  Not while it waits for parallel workers: their IDs
- * would be after those that it has left when they are done.
- */
-static inline bool
-takes_blocks(void)
-{
-	return unlikely(scru64_cache > 1) && (IsParallelWorker() || !IsInParallelMode());
-}
-
-/*
- * Advance the node to an ID, and to the end of the block that the session takes with
- * it.  False if another session was faster.
- */
+/* Advance the node to an ID.  False if another session was faster. */
 static inline bool
 take(uint64 *state, uint64 next)
 {
-	uint64		end = next;
-
-	if (takes_blocks())
-	{
-		end = generator_block_end(&session_node.generator, next, (uint32) scru64_cache);
-		if (end != next)
-			node_slot_count_block(session_node.slot);
-	}
 	about_to_make(next);
-	if (!node_slot_advance(session_node.slot, state, end))
-		return false;
-	if (unlikely(end != next))
-	{
-		session_node.block_last = next;
-		session_node.block_end = end;
-	}
-	return true;
-}
-
-/*
- * The next ID of those that the session has taken.  False if there is none, or they
- * are of a tick that is over, too far ahead of the clock, or of a slot that was taken
- * from the node since: then they are lost.
- */
-static bool
-next_of_block(uint64 now, uint64_t *next)
-{
-	if (session_node.block_last < session_node.block_end &&
-		tick_is_open(scru64_get_timestamp(session_node.block_last)) &&
-		generator_increment(&session_node.generator, session_node.block_last, now,
-							allowance_ticks(), next))
-	{
-		about_to_make(*next);
-		if (node_slot_life(session_node.slot) == session_node.life)
-		{
-			session_node.block_last = *next;
-			return true;
-		}
-	}
-	drop_block();
-	session_node.life = node_slot_life(session_node.slot);
-	return false;
+	return node_slot_advance(session_node.slot, state, next);
 }
 
 /*
@@ -271,8 +217,6 @@ next_at_once(uint64_t *next)
 
 	if (unlikely(session_node.slot == NULL))
 		return false;
-	if (unlikely(scru64_cache > 1) && next_of_block(now, next))
-		return true;
 	if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)) ||
 		unlikely(!generator_increment(&session_node.generator, state, now,
 									  allowance_ticks(), next)) ||

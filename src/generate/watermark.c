@@ -8,8 +8,7 @@
  * of the statement that asks.  For that it has to be known
  *
  *	- below which ID no node gives out anything any more: settle().  Nodes that are not
- *	  at work are put at the end of the past for that, and sessions that keep a block of
- *	  IDs lose it.
+ *	  at work are put at the end of the past for that.
  *
  *	- which IDs before that may be of transactions that are still open: writers.c.
  *
@@ -69,37 +68,6 @@ typedef struct Told
 } Told;
 
 /*
- * The first ID that sessions may still give out of the blocks that they have taken from
- * a node, or above all.  Once in a tick all blocks are ended; those that there are then
- * were taken after that, and begin at first or above.
- *
- *	first		the first ID that the node may give out, by its state
- *
- * Ordering: whoever takes a block reads the life, and then the state, counts the block,
- * and then advances the state.  Here all is looked at the other way round.  So a block
- * is in the state that first is of, and in the number, or begins at first or above; and
- * so does a block of the life that begins here (litmus: blocks-counted, blocks-ended).
- */
-static uint64
-settle_blocks(NodeSlot *slot, const WatermarkView *view, uint64 first)
-{
-	uint64		blocks;
-
-	pg_read_barrier();
-	blocks = pg_atomic_read_u64(&slot->blocks);
-	if (blocks == slot->cut_blocks)
-		return UINT64_MAX;
-	if (slot->cut_tick != view->tick)
-	{
-		slot->cut_tick = view->tick;
-		slot->cut_blocks = blocks;
-		slot->cut_first = first;
-		node_slot_end_blocks(slot);
-	}
-	return slot->cut_first;
-}
-
-/*
  * Put a node at the end of the past, if its state is still the same.  Else *state is
  * what it is now.
  *
@@ -132,14 +100,12 @@ settle_slot(NodeSlot *slot, const WatermarkView *view)
 	uint64		last = node_state_last(state, &generator);
 	uint64		past = watermark_past(view, node_state_tick(slot_own_state(slot, state)),
 									  allowance_ticks());
-	uint64		first;
 
 	if (key == 0)
 		return UINT64_MAX;
 	if (watermark_is_held_back(view, last, generator_last_of_tick(&generator, past)))
 		put_off(slot, &state, last, past);
-	first = generator_first_after(&generator, node_state_last(state, &generator));
-	return least_of(first, settle_blocks(slot, view, first));
+	return generator_first_after(&generator, node_state_last(state, &generator));
 }
 
 /* The greatest ID that a node may have given out. */
@@ -222,8 +188,7 @@ place_of(Snapshot snapshot)
  *
  * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
  * out before is announced by then, or over, and what is over is in the snapshot (litmus:
- * words-state).  The barrier is a full one: blocks were ended before the words are read
- * (litmus: words-lives, words-lives-other).
+ * words-state).
  */
 static uint64
 find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
@@ -246,7 +211,7 @@ find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
 		*restarts = watermark->restarts;
 		LWLockRelease(&node_slots->lock);
 
-		pg_memory_barrier();
+		pg_read_barrier();
 		settled = least_of(settled, writers_bound());
 		present->watermark = Max(highest, settled);
 		present->place = place_of(GetSnapshotData(&snapshot));

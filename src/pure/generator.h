@@ -107,28 +107,6 @@ generator_increment(const Generator *generator, uint64_t last, uint64_t now,
 }
 
 /*
- * A node gives out up to this fraction of a tick's IDs in one block, so that blocks
- * that are not used up cost it little.
- */
-#define GENERATOR_BLOCKS_PER_TICK		64
-
-/*
- * The last ID of a block of up to count IDs, 1 or more, that begins with first: in
- * its tick, and not more than the fraction above, but 1 at least.
- */
-static inline uint64_t
-generator_block_end(const Generator *generator, uint64_t first, uint32_t count)
-{
-	uint32_t	most = (generator->max_counter + 1) / GENERATOR_BLOCKS_PER_TICK;
-	uint32_t	room = generator->max_counter - (uint32_t) (first & generator->max_counter);
-	uint32_t	more = count - 1;
-
-	if (more > 0 && more >= most)
-		more = most > 0 ? most - 1 : 0;
-	return first + (more < room ? more : room);
-}
-
-/*
  * All rules.
  *
  *	last		last ID given out, with this node's own bits, or

@@ -37,9 +37,6 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
 	pg_atomic_uint64 state;		/* last ID, or a start; see slots.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
-	pg_atomic_uint32 life;		/* how often blocks taken from it were ended */
-	pg_atomic_uint64 blocks;	/* how often one was taken, or was about to be */
-	uint64		cut_blocks;		/* that number when all were ended last */
 	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
@@ -48,8 +45,6 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	/* What watermark.c keeps; only settled is read without the lock */
 	pg_atomic_uint64 settled;	/* the start that it has put in place of a state, */
 	uint64		unsettled;		/* and the state that the sessions had left */
-	uint64		cut_first;		/* blocks that are good have no ID below this, */
-	uint64		cut_tick;		/* since all were ended in this tick */
 } NodeSlot;
 
 /*
@@ -116,12 +111,12 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
 /*
  * The last tick of the slot's lease.
  *
- * Ordering: it is read after the state, by the barrier of node_slot_read().  Within
- * one life of a slot it never falls, so the node has this limit or a later one when its
+ * Ordering: it is read after the state, by the barrier of node_slot_read().  As long
+ * as a lease has the slot it never falls, so the node has this limit or a later one when its
  * state is compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
  *
  * It is asked for a tick before that is entered, or waited for: the other IDs of that
- * tick, and a block of them, are at or below it as well.
+ * tick are at or below it as well.
  */
 static inline uint64
 node_slot_limit(NodeSlot *slot)
@@ -141,38 +136,6 @@ static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
 {
 	return pg_atomic_compare_exchange_u64(&slot->state, expected, next);
-}
-
-/*
- * The life of a slot.  IDs that a session has taken from a node are good as long as
- * it is the same: then nobody has taken the slot away, to start its node anew.
- *
- * Ordering: it is read before the key, by the barrier of node_slot_read(), and raised
- * after that was cleared.  Where it is raised without that, see settle_blocks().  So IDs
- * that were taken in an older life are never thought to be of a newer one (litmus: life,
- * blocks-ended).
- */
-static inline uint32
-node_slot_life(NodeSlot *slot)
-{
-	return pg_atomic_read_u32(&slot->life);
-}
-
-/*
- * Ordering: it is counted before the state is advanced, which is a release: who finds
- * the block in the state finds it counted (litmus: blocks-counted).
- */
-static inline void
-node_slot_count_block(NodeSlot *slot)
-{
-	pg_atomic_fetch_add_u64(&slot->blocks, 1);
-}
-
-/* Let no session go on with IDs that it has taken before. */
-static inline void
-node_slot_end_blocks(NodeSlot *slot)
-{
-	pg_atomic_fetch_add_u32(&slot->life, 1);
 }
 
 static inline void

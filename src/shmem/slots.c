@@ -13,7 +13,6 @@
  *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
  *						by compare-and-swap; replaced under the lock.
  *	NodeSlot.key, limit	atomic.  Read without a lock, written under it.
- *	NodeSlot.life		atomic.
  *	NodeSlots.reservation	see ceiling.c.
  *	other atomics		are hints and counts: no ID depends on them.
  *	all else			the lock.  It is taken to find, give or take a slot, and
@@ -88,8 +87,6 @@ init_slot(NodeSlot *slot)
 {
 	pg_atomic_init_u64(&slot->state, NODE_STATE_CHANGING);
 	pg_atomic_init_u32(&slot->key, 0);
-	pg_atomic_init_u32(&slot->life, 0);
-	pg_atomic_init_u64(&slot->blocks, 0);
 	pg_atomic_init_u64(&slot->limit, SCRU64_LAST_TIMESTAMP);
 	pg_atomic_init_u64(&slot->clock, 0);
 	pg_atomic_init_u64(&slot->entered, 0);
@@ -314,7 +311,6 @@ uint64
 slot_take(NodeSlot *slot)
 {
 	pg_atomic_write_u32(&slot->key, 0);
-	node_slot_end_blocks(slot);
 	return pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING);
 }
 
@@ -341,7 +337,6 @@ slot_own_state(NodeSlot *slot, uint64 state)
 void
 slot_give(NodeSlot *slot, NodeKey key, uint64 state)
 {
-	slot->cut_tick = 0;
 	pg_write_barrier();
 	pg_atomic_write_u64(&slot->state, state);
 	pg_atomic_write_u32(&slot->key, key);

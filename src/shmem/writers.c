@@ -58,13 +58,7 @@ writer_of_session(PGPROC **proc)
 	return &node_slots->writers[compat_proc_number(*proc)];
 }
 
-/*
- * Lower a word, 0 being above all.
- *
- * Ordering: it ends with a full barrier, which a compare-and-swap is not on ARM: the life
- * of a block is read after all can see the word (litmus: words-lives,
- * words-lives-other).
- */
+/* Lower a word, 0 being above all. */
 static void
 lower_bound(Writer *writer, uint64 last)
 {
@@ -73,7 +67,6 @@ lower_bound(Writer *writer, uint64 last)
 	while ((bound == 0 || bound > last) &&
 		   !pg_atomic_compare_exchange_u64(&writer->bound, &bound, last))
 		;
-	pg_memory_barrier();
 }
 
 /*
@@ -107,9 +100,8 @@ announce(uint64 last)
  * The bound of a process's open transaction; 0 if there is none.
  *
  * Ordering: none between the two parts of the word.  Of a transaction that must not be
- * missed an ID was found, or a block was ended, before this: by that, all that announce()
- * and PostgreSQL have written for it is seen (litmus: words-owner,
- * words-owner-lives).
+ * missed an ID was found before this: by that, all that announce() and PostgreSQL have
+ * written for it is seen (litmus: words-owner).
  */
 static uint64
 bound_of_writer(int number)

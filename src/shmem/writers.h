@@ -22,10 +22,9 @@ extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *boun
  * To be called with the ID that is about to be made.  In a transaction the first one
  * counts, and any that is before it, as of another node.
  *
- * Ordering: it is announced before the state of a node is advanced, and before the life
- * of a block is read.  Whoever finds the ID in a state finds it announced, or its
- * transaction over (litmus: words-state); whoever ends a block, and then finds nothing
- * announced, has ended it before its next ID (litmus: words-lives).
+ * Ordering: it is announced before the state of a node is advanced, which is a release.
+ * Whoever finds the ID in a state finds it announced, or its transaction over (litmus:
+ * words-state).
  */
 static inline void
 about_to_make(uint64 next)
