@@ -145,7 +145,7 @@ keep_feed()
 			UNION ALL SELECT '99% ms', percentile_cont(0.99) WITHIN GROUP (ORDER BY latency_ms) FROM read WHERE NOT held
 			UNION ALL SELECT 'median ms, one open', percentile_cont(0.5) WITHIN GROUP (ORDER BY latency_ms) FROM read WHERE held
 		)
-		SELECT 'feeds: ' || subject, '$1', $2, value, '' FROM figure
+		SELECT 'feeds: ' || subject, '$1', $2, value, CASE WHEN subject IN ('rows', 'missed') THEN 'rows' ELSE '' END FROM figure
 		WHERE value IS NOT NULL AND ('$1' NOT LIKE 'plain%' OR subject <> 'missed')) TO STDOUT" \
 		>>"$work/tmp/results"
 }
