@@ -182,6 +182,29 @@ place_of(Snapshot snapshot)
 	return place;
 }
 
+pg_noreturn static void
+no_watermark(const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("there is no watermark"),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+/* The least ID that an open transaction may have made; an error if nobody knows it. */
+static uint64
+bound_of_open(void)
+{
+	TransactionId unknown;
+	uint64		bound = writers_bound(&unknown);
+
+	if (TransactionIdIsValid(unknown))
+		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
+					 "End it: the view scru64_transactions has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
+	return bound;
+}
+
 /*
  * Find the watermark, which holds for the snapshots from now on, *present, and return
  * what it is for one that may be older.  Not to be called before the ceiling was loaded.
@@ -212,7 +235,7 @@ find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
 		LWLockRelease(&node_slots->lock);
 
 		pg_read_barrier();
-		settled = least_of(settled, writers_bound());
+		settled = least_of(settled, bound_of_open());
 		present->watermark = Max(highest, settled);
 		present->place = place_of(GetSnapshotData(&snapshot));
 
@@ -261,16 +284,6 @@ tell_watermark(SnapshotPlace place)
 	return new.answer.watermark;
 }
 
-pg_noreturn static void
-no_watermark(const char *detail, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("there is no watermark"),
-			 errdetail_internal("%s", detail),
-			 errhint("%s", hint)));
-}
-
 /*
  * scru64_watermark() -> scru64
  *
@@ -281,7 +294,6 @@ Datum
 scru64_watermark(PG_FUNCTION_ARGS)
 {
 	uint64		watermark;
-	TransactionId unknown;
 
 	(void) fcinfo;
 	PreventCommandDuringRecovery("scru64_watermark()");
@@ -291,10 +303,6 @@ scru64_watermark(PG_FUNCTION_ARGS)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
 							  MaxBackends),
 					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
-	unknown = unknown_writer();
-	if (TransactionIdIsValid(unknown))
-		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
-					 "End it: the view scru64_transactions has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
 	watermark = tell_watermark(place_of(GetActiveSnapshot()));
 	/* not before: the others may have begun meanwhile */
 	if (slots_are_mixed())

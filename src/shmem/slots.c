@@ -124,8 +124,7 @@ slots_size(void)
 static void
 init_writers(NodeSlots *slots)
 {
-	PreparedWriter *prepared;
-
+	LWLockInitialize(&slots->prepared_lock, slots->tranche_id);
 	if (!has_room_for_writers())
 		return;
 	slots->n_writers = MaxBackends;
@@ -134,12 +133,6 @@ init_writers(NodeSlots *slots)
 	{
 		pg_atomic_init_u64(&slots->writers[i].bound, 0);
 		pg_atomic_init_u32(&slots->writers[i].lxid, 0);
-	}
-	prepared = prepared_writers(slots);
-	for (int i = 0; i < slots->n_prepared; i++)
-	{
-		pg_atomic_init_u64(&prepared[i].bound, 0);
-		pg_atomic_init_u64(&prepared[i].xid, 0);
 	}
 }
 

@@ -80,8 +80,8 @@ typedef struct Writer
 /* Likewise a transaction that is prepared, and has no process any more. */
 typedef struct PreparedWriter
 {
-	pg_atomic_uint64 bound;
-	pg_atomic_uint64 xid;		/* in 64 bits; 0: free, as when the transaction is over */
+	uint64		bound;
+	uint64		xid;			/* in 64 bits; 0: free, as when the transaction is over */
 } PreparedWriter;
 
 typedef struct NodeSlots
@@ -112,6 +112,7 @@ typedef struct NodeSlots
 
 	int			n_writers;		/* MaxBackends, or 0: there was no room */
 	int			n_prepared;		/* places after the writers */
+	LWLock		prepared_lock;	/* of those places */
 	Writer		writers[FLEXIBLE_ARRAY_MEMBER];
 } NodeSlots;
 

@@ -7,14 +7,15 @@
  * transaction has made are after it.  A transaction that is prepared has no process
  * any more, and gets an entry of its own before it is.
  *
- * What guards what: all is atomic, and there is no lock.
+ * What guards what: the words are atomic.
  *
  *	Writer.bound		lowered by the process and its parallel workers, cleared by
  *						the process when it has no transaction any more.
  *	Writer.lxid			says of which transaction the bound is, and is written before
  *						it.  A process that has not loaded the library clears nothing:
  *						by this its bound ends with its transaction all the same.
- *	PreparedWriter		free unless its transaction is in progress.
+ *	PreparedWriter		an LWLock.  Its holder asks PostgreSQL which transactions are in
+ *						progress: the places of all others are free.
  *
  * Invariants:
  *
@@ -40,9 +41,6 @@
 #include "storage/procarray.h"
 
 #include "shmem/writers.h"
-
-/* PreparedWriter.xid of a place that somebody has taken, and not written yet */
-#define BEING_WRITTEN		FrozenTransactionId
 
 /* PreparedWriter.bound where nobody knows it: it is below all IDs that are ever made */
 #define UNKNOWN_BOUND		1
@@ -123,13 +121,13 @@ first_after(uint64 bound)
 }
 
 /*
- * Is a transaction in progress?  PostgreSQL, which knows it by 32 bits, would say so of
- * one that ended 2^31 transactions ago, too: it takes it for one that is yet to come.
+ * Is a transaction in progress?  PostgreSQL knows it by 32 bits, and takes one that ended
+ * 2^31 transactions ago for one that is yet to come.
  */
 static bool
 is_in_progress(uint64 xid)
 {
-	return xid >= FirstNormalTransactionId &&
+	return xid != 0 &&
 		U64FromFullTransactionId(ReadNextFullTransactionId()) - xid <= MaxTransactionId / 2 &&
 		TransactionIdIsInProgress((TransactionId) xid);
 }
@@ -139,18 +137,14 @@ static uint64
 bound_of_prepared(int place, TransactionId *xid)
 {
 	PreparedWriter *prepared = &prepared_writers(node_slots)[place];
-	uint64		full_xid = pg_atomic_read_u64(&prepared->xid);
-	uint64		bound;
 
-	*xid = (TransactionId) full_xid;
-	pg_read_barrier();
-	bound = pg_atomic_read_u64(&prepared->bound);
-	return is_in_progress(full_xid) ? bound : 0;
+	*xid = (TransactionId) prepared->xid;
+	return is_in_progress(prepared->xid) ? prepared->bound : 0;
 }
 
 /*
  * One of the transactions that are open and have made IDs, for all numbers below that
- * of the words and entries together; pid is 0 for one that is prepared.
+ * of the processes and places together; pid is 0 for one that is prepared.
  */
 bool
 writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
@@ -159,7 +153,9 @@ writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 	*xid = InvalidTransactionId;
 	if (number >= node_slots->n_writers)
 	{
+		LWLockAcquire(&node_slots->prepared_lock, LW_SHARED);
 		*bound = bound_of_prepared(number - node_slots->n_writers, xid);
+		LWLockRelease(&node_slots->prepared_lock);
 		return *bound != 0;
 	}
 	*bound = bound_of_writer(number);
@@ -169,50 +165,48 @@ writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 
 /*
  * The least ID that an open transaction may have made, or above all if there is none.
+ * *unknown is set to a transaction whose IDs nobody knows, if there is one.
  *
- * Ordering: the words are read before the entries, see the invariants (litmus: entries).
+ * Ordering: the entries are read before the lock is released.  A session that prepares its
+ * transaction clears its entry after it has had the lock: if that was before, its bound
+ * is found here, and if it was after, its entry was still there (litmus: prepared).
  */
 uint64
-writers_bound(void)
+writers_bound(TransactionId *unknown)
 {
 	uint64		least = UINT64_MAX;
-	TransactionId xid;
 
+	*unknown = InvalidTransactionId;
 	for (int i = 0; i < node_slots->n_writers; i++)
 		least = least_of(least, first_after(bound_of_writer(i)));
-	pg_memory_barrier();
+	LWLockAcquire(&node_slots->prepared_lock, LW_SHARED);
 	for (int i = 0; i < node_slots->n_prepared; i++)
-		least = least_of(least, first_after(bound_of_prepared(i, &xid)));
+	{
+		TransactionId xid;
+		uint64		bound = bound_of_prepared(i, &xid);
+
+		least = least_of(least, first_after(bound));
+		if (bound == UNKNOWN_BOUND)
+			*unknown = xid;
+	}
+	LWLockRelease(&node_slots->prepared_lock);
 	return least;
 }
 
-/*
- * Keep a bound for a transaction that is being prepared.
- *
- * Ordering: the bound is written before the xid, for who reads entries alone (litmus:
- * entry-whole), and both before the word is cleared, by after_transaction() or, for its
- * lxid, by PostgreSQL, whose locks in between are no barriers (litmus: entries).  Who
- * finds the bound of a later transaction in an entry finds the one before over (litmus:
- * entry-again).
- */
+/* Keep a bound for a transaction that is being prepared, in a place that is free. */
 static void
-note_prepared(uint64 own_xid, uint64 bound)
+note_prepared(uint64 xid, uint64 bound)
 {
-	for (int i = 0; i < node_slots->n_prepared; i++)
-	{
-		PreparedWriter *prepared = &prepared_writers(node_slots)[i];
-		uint64		xid = pg_atomic_read_u64(&prepared->xid);
+	PreparedWriter *prepared = prepared_writers(node_slots);
+	int			place = 0;
 
-		if (xid == BEING_WRITTEN || is_in_progress(xid) ||
-			!pg_atomic_compare_exchange_u64(&prepared->xid, &xid, BEING_WRITTEN))
-			continue;
-		pg_atomic_write_u64(&prepared->bound, bound);
-		pg_write_barrier();
-		pg_atomic_write_u64(&prepared->xid, own_xid);
-		pg_write_barrier();
-		return;
-	}
-	elog(ERROR, "no place for a prepared transaction that has generated IDs");
+	LWLockAcquire(&node_slots->prepared_lock, LW_EXCLUSIVE);
+	while (place < node_slots->n_prepared && is_in_progress(prepared[place].xid))
+		place++;
+	if (place == node_slots->n_prepared)
+		elog(ERROR, "no place for a prepared transaction that has generated IDs");
+	prepared[place] = (PreparedWriter) {.xid = xid, .bound = bound};
+	LWLockRelease(&node_slots->prepared_lock);
 }
 
 /*
@@ -230,20 +224,6 @@ note_prepared_before(void)
 			note_prepared(widen_xid(xid, U64FromFullTransactionId(ReadNextFullTransactionId())),
 						  UNKNOWN_BOUND);
 	}
-}
-
-/* A transaction that was prepared before then, and is not over. */
-TransactionId
-unknown_writer(void)
-{
-	for (int i = 0; i < node_slots->n_prepared; i++)
-	{
-		TransactionId xid;
-
-		if (bound_of_prepared(i, &xid) == UNKNOWN_BOUND)
-			return xid;
-	}
-	return InvalidTransactionId;
 }
 
 /*

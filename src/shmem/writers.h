@@ -13,8 +13,7 @@
 
 extern void watch_transactions(void);
 extern void announce(uint64 last);
-extern uint64 writers_bound(void);
-extern TransactionId unknown_writer(void);
+extern uint64 writers_bound(TransactionId *unknown);
 extern void note_prepared_before(void);
 extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *bound);
 
