@@ -16,6 +16,7 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 
+#include "generate/session.h"
 #include "settings.h"
 #include "shmem/lease.h"
 #include "shmem/slots.h"
@@ -39,7 +40,7 @@ request_shared_memory(void)
 void
 _PG_init(void)
 {
-	define_settings();
+	define_settings(detach_node);
 	watch_transactions();
 
 	if (!process_shared_preload_libraries_in_progress)

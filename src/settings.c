@@ -5,8 +5,8 @@
  *
  * Invariants:
  *
- *	- session_node has the node of the setting that is in force, without a slot
- *	  when that has changed.
+ *	- configured_node is what the setting in force says; whoever keeps something of it
+ *	  is called when that changes.
  *	- A value that was not valid never comes into force.
  *	- What is the server's is the same in all sessions that generate.
  *
@@ -45,10 +45,11 @@
 
 PG_FUNCTION_INFO_V1(scru64_parse_node_spec);
 
-SessionNode session_node = {.made_after = NOTHING_MADE};
+NodeSpec	configured_node;
 
-/* The settings, as text and number. */
-static char *node_spec = NULL;
+static char *node_spec = NULL;	/* the same as text */
+static void (*node_changed) (void);
+
 int			scru64_rollback_allowance = 0;
 char	   *scru64_realm = NULL;
 char	   *scru64_realm_id = NULL;
@@ -98,12 +99,10 @@ check_realm_id(char **newval, void **extra pg_attribute_unused(),
 static void
 assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 {
-	session_node.spec = (NodeSpec) {0};
-	session_node.slot = NULL;
-	if (node_spec_parse(newval, &session_node.spec) != NODE_SPEC_OK)
-		return;					/* it is empty */
-	session_node.key = node_key(session_node.spec.node);
-	session_node.generator = generator_make(session_node.spec.node);
+	configured_node = (NodeSpec) {0};
+	/* fails if it is empty */
+	(void) node_spec_parse(newval, &configured_node);
+	node_changed();
 }
 
 /*
@@ -305,9 +304,11 @@ define_server_settings(void)
 	}
 }
 
+/* on_node_change is called when the session has another scru64.node_spec. */
 void
-define_settings(void)
+define_settings(void (*on_node_change) (void))
 {
+	node_changed = on_node_change;
 	define_server_settings();
 	DefineCustomStringVariable(NODE_SPEC_SETTING,
 							   "Node that scru64_generate() generates IDs for.",

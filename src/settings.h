@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * settings.h
- *		The settings, and what a session keeps of its node.
+ *		The settings.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,31 +10,16 @@
 
 #include "utils/guc.h"
 
-#include "pure/generator.h"
 #include "pure/node_spec.h"
 
 #define NODE_SPEC_SETTING	"scru64.node_spec"
 #define ALLOWANCE_SETTING	"scru64.rollback_allowance"
 #define REALM_SETTING		"scru64.realm"
 
-/* The node of this session. */
-typedef struct SessionNode
-{
-	NodeSpec	spec;			/* as set; node_id_size is 0 if it is not */
-	NodeKey		key;
-	Generator	generator;
-	struct NodeSlot *slot;			/* NULL until found */
-	uint64		open_tick;		/* IDs of it may leave in this session, */
-	int			open_level;		/* at this synchronous_commit */
-	uint64		made_after;		/* what writers.c knows of this transaction */
-} SessionNode;
+/* scru64.node_spec; node_id_size is 0 if it is empty. */
+extern NodeSpec configured_node;
 
-extern SessionNode session_node;
-
-/* SessionNode.made_after of a transaction without an ID */
-#define NOTHING_MADE	UINT64_MAX
-
-/* The settings, in milliseconds and seconds where they are times. */
+/* The others, in milliseconds and seconds where they are times. */
 extern PGDLLEXPORT int scru64_rollback_allowance;
 extern PGDLLEXPORT char *scru64_realm;
 extern PGDLLEXPORT char *scru64_realm_id;
@@ -51,7 +36,7 @@ allowance_ticks(void)
 	return (uint64) scru64_rollback_allowance >> SCRU64_TICK_SHIFT;
 }
 
-extern void define_settings(void);
+extern void define_settings(void (*on_node_change) (void));
 extern void check_server_settings(void);
 extern GucSource own_node_spec_source(void);
 extern const char *bad_environment_spec(void);

@@ -97,8 +97,8 @@ scru64_node_spec(PG_FUNCTION_ARGS)
 	NodeReport	leased;
 
 	(void) fcinfo;
-	if (session_node.spec.node.node_id_size != 0)
-		PG_RETURN_DATUM(spec_text(session_node.spec.node, 0));
+	if (configured_node.node.node_id_size != 0)
+		PG_RETURN_DATUM(spec_text(configured_node.node, 0));
 	if (!scru64_leased_look(&leased))
 		PG_RETURN_NULL();
 	PG_RETURN_DATUM(spec_text(leased.node, 0));

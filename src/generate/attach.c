@@ -27,6 +27,7 @@
 #include "clock.h"
 #include "generate/attach.h"
 #include "generate/generate_errors.h"
+#include "generate/session.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
 #include "shmem/lease.h"
@@ -39,15 +40,15 @@
 static bool
 continue_after_prev(NodeSlot *slot, uint64 state)
 {
-	const NodeSpec *spec = &session_node.spec;
-	uint64		tick = scru64_get_timestamp(spec->node_prev);
+	uint64		prev = configured_node.node_prev;
+	uint64		tick = scru64_get_timestamp(prev);
 
-	if (node_state_last(state, &session_node.generator) >= spec->node_prev)
+	if (node_state_last(state, &session_node.generator) >= prev)
 		return true;
 	if (ceiling_durable() < tick)
 		ceiling_raise(slot, session_node.key, state, tick, tick, true);
 	else
-		(void) node_slot_advance(slot, &state, spec->node_prev);
+		(void) node_slot_advance(slot, &state, prev);
 	return false;
 }
 
@@ -62,8 +63,6 @@ attach_leased(uint64 now, uint64 allowance)
 
 	if (*scru64_realm == '\0')
 		node_spec_not_set();
-	/* an error must not leave a slot with another node's key */
-	session_node.slot = NULL;
 	ceiling_load(now, allowance);
 	slot = lease_find_slot(&session_node.key, &state, &info, &has_place);
 	if (slot == NULL)
@@ -72,15 +71,17 @@ attach_leased(uint64 now, uint64 allowance)
 	session_node.slot = slot;
 }
 
-/* The slot of the node that is set. */
+/* The slot of the configured node. */
 static void
-attach_set(uint64 now, uint64 allowance)
+attach_configured(uint64 now, uint64 allowance)
 {
-	const NodeSpec *spec = &session_node.spec;
+	const NodeSpec *spec = &configured_node;
 	uint64		state;
 	NodeSlot   *slot;
 	NodeReport	obstacle;
 
+	session_node.key = node_key(spec->node);
+	session_node.generator = generator_make(spec->node);
 	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance))
 		clock_behind(spec->node_prev);
 	ceiling_load(now, allowance);
@@ -114,11 +115,13 @@ attach_node(void)
 	if (RecoveryInProgress())
 		generate_in_recovery();
 	check_server_settings();
+	/* an error must not leave a slot with another node's key */
+	detach_node();
 	session_node.open_tick = 0;
-	if (session_node.spec.node.node_id_size == 0)
+	if (session_node_is_leased())
 		attach_leased(now, allowance_ticks());
 	else
-		attach_set(now, allowance_ticks());
+		attach_configured(now, allowance_ticks());
 }
 
 /*

@@ -3,7 +3,7 @@
  * generate.c
  *		scru64_generate(): the next ID of the session's node.
  *
- * Brings together the session's node (settings.c), the clock, the transition
+ * Brings together the session's node (session.c), the clock, the transition
  * (generator.c), the shared slots and the ceiling, and turns their verdicts into
  * waits and errors.
  *
@@ -32,6 +32,7 @@
 #include "clock.h"
 #include "generate/attach.h"
 #include "generate/generate_errors.h"
+#include "generate/session.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
 #include "shmem/lease.h"
@@ -122,7 +123,7 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 			node_slot_count(slot, NODE_SATURATED);
 		log_wait(state);
 		/* a larger node may help */
-		if (session_node.spec.node.node_id_size == 0)
+		if (session_node_is_leased())
 			lease_wake_worker(false);
 	}
 	call->waited = true;
@@ -188,7 +189,7 @@ next_by_rules(uint64 *state, uint64 now, Call *call, uint64_t *next)
 				return false;
 			}
 			/* a new lease may help */
-			if (session_node.spec.node.node_id_size == 0)
+			if (session_node_is_leased())
 				lease_wake_worker(true);
 			clock_behind(*state);
 		case GENERATOR_EXHAUSTED:

@@ -16,6 +16,7 @@
 #include "utils/timestamp.h"
 
 #include "generate/generate_errors.h"
+#include "generate/session.h"
 #include "pure/base36.h"
 #include "settings.h"
 #include "shmem/slots.h"
@@ -208,8 +209,8 @@ log_wait(uint64 state)
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 node_state_is_id(state) ?
 			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: it needs a smaller %s.",
-					 session_node.spec.node.node_id_size != 0 ? "node_id_size" :
-					 "node_id_size, down to \"scru64.lease_node_id_size_min\"") :
+					 session_node_is_leased() ?
+					 "node_id_size, down to \"scru64.lease_node_id_size_min\"" : "node_id_size") :
 			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));
 }
 

@@ -49,6 +49,7 @@
 
 #include "ceiling/ceiling.h"
 #include "clock.h"
+#include "settings.h"
 #include "shmem/writers.h"
 
 PG_FUNCTION_INFO_V1(scru64_watermark);

@@ -45,6 +45,11 @@
 /* PreparedWriter.bound where nobody knows it: it is below all IDs that are ever made */
 #define UNKNOWN_BOUND		1
 
+/* made_after of a transaction without an ID */
+#define NOTHING_MADE		UINT64_MAX
+
+uint64		made_after = NOTHING_MADE;
+
 /* Has the leader of this parallel worker loaded the library, as far as is known? */
 static bool leader_watches = true;
 
@@ -86,7 +91,7 @@ announce(uint64 last)
 				 errdetail("Nobody would notice if the session prepared its transaction."),
 				 errhint("Add scru64 to \"%s\" or \"%s\".",
 						 "shared_preload_libraries", "session_preload_libraries")));
-	session_node.made_after = node_slots->n_writers > 0 ? last : 0;
+	made_after = node_slots->n_writers > 0 ? last : 0;
 	if (node_slots->n_writers == 0)
 		return;
 	writer = writer_of_session(&proc);
@@ -256,7 +261,7 @@ after_transaction(void)
 	Writer	   *writer;
 	PGPROC	   *proc;
 
-	session_node.made_after = NOTHING_MADE;
+	made_after = NOTHING_MADE;
 	if (node_slots == NULL || node_slots->n_writers == 0 || IsParallelWorker())
 		return;
 	writer = writer_of_session(&proc);

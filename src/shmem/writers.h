@@ -8,8 +8,10 @@
 #ifndef WRITERS_H
 #define WRITERS_H
 
-#include "settings.h"
 #include "shmem/slots.h"
+
+/* All IDs of the session's transaction are after this one, as it has announced. */
+extern uint64 made_after;
 
 extern void watch_transactions(void);
 extern void announce(uint64 last);
@@ -28,7 +30,7 @@ extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *boun
 static inline void
 about_to_make(uint64 next)
 {
-	if (unlikely(next <= session_node.made_after))
+	if (unlikely(next <= made_after))
 		announce(next - 1);
 }
 
