@@ -322,8 +322,8 @@ END
 }
 
 # A tree of trixie with one more PostgreSQL, in /usr/lib/postgresql/NAME, built from
-# trixie's source package; further arguments are configure's.  The source is that of the
-# release itself: a mirror may lack those of security updates.  Debian's patches are left
+# forky's source package; further arguments are configure's.  Not from trixie's: a mirror
+# may lack the source of an update of a stable release.  Debian's patches are left
 # out: to apply them takes more packages, and no test is about them.  OpenSSL is there for
 # libpq, which connects in other steps with it, and zlib for pg_dump and pg_basebackup.
 make_built()
@@ -335,7 +335,7 @@ make_built()
 	enter_quietly "$work/log/pristine" "$root" sh -ec '
 		name=$1
 		shift
-		sed -n "/ trixie /s/^deb /deb-src /p" /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
+		sed -n "s/^deb \(.*\) trixie /deb-src \1 forky /p" /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 		apt-get -q update
 		apt-get -q -y --no-install-recommends install \
 			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev musl-tools zlib1g-dev
@@ -343,8 +343,8 @@ make_built()
 		ln -s /usr/include/linux /usr/include/asm-generic /usr/include/x86_64-linux-gnu/asm /usr/include/x86_64-linux-musl/
 		mkdir /build
 		cd /build
-		apt-get -q --download-only source postgresql-17
-		tar --strip-components=1 -xf postgresql-17_*.orig.tar.*
+		apt-get -q --download-only source postgresql-18
+		tar --strip-components=1 -xf postgresql-18_*.orig.tar.*
 		./configure --quiet "--prefix=/usr/lib/postgresql/$name" "--with-extra-version= ($name)" \
 			--enable-debug --enable-tap-tests --with-openssl --without-icu --without-readline "$@"
 		make -s -j "$(nproc)" world-bin
