@@ -113,7 +113,7 @@ enter()
 	local root=$1
 
 	shift
-	# /dev/shm is its own: what a server that was killed leaves there goes, too.
+	# /dev/shm is its own: PostgreSQL's segments of a server that was killed go with it.
 	# shellcheck disable=SC2016 # that bash expands it
 	isolated bash -c '
 		set -eu

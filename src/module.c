@@ -19,6 +19,7 @@
 #include "generate/session.h"
 #include "settings.h"
 #include "shmem/lease.h"
+#include "shmem/leased_slot.h"
 #include "shmem/slots.h"
 #include "shmem/writers.h"
 
@@ -45,6 +46,7 @@ _PG_init(void)
 
 	if (!process_shared_preload_libraries_in_progress)
 		return;
+	map_kept_lease();
 	register_lease_worker();
 	if (COMPAT_PRELOAD_RESERVES_MEMORY)
 	{

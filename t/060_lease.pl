@@ -174,23 +174,14 @@ foreach my $case ([ 'a session', $server_a ], [ 'the worker', $server_a ], [ 'a 
 	sleep(0.3);
 	$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
 	my $after = wait_for_lease($server, 20);
-	is($after, $before, $server->name . ", kill -9 of $what: the same node goes on");
+	if ($server == $server_a) { is($after, $before, "kill -9 of $what: the same node goes on"); }
+	else { ok($after ne '' && $after ne $before, "kill -9 of $what, and not preloaded: another node, $before, $after"); }
 }
 {
 	my $before = lease_of($server_c);
 	$server_c->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease');
 	my $after = wait_for_lease($server_c, 20);
 	ok($after ne '' && $after ne $before, "the worker is told to end: it gives the node back, and the next one has another, $before, $after");
-}
-{
-	# what a postmaster keeps of its lease
-	my $lease_id = $realm->safe_psql('realm', "SELECT lease_id FROM scru64_realm.ledger WHERE node_id || '/' || node_id_size = '" . lease_of($server_c) . "' ORDER BY granted_at DESC LIMIT 1");
-	my ($object) = grep { -r $_ && index(read_file($_), $lease_id) >= 0 } glob('/dev/shm/scru64_lease.*');
-	is(defined $object && sprintf('%o', (stat($object))[2] & 07777), '600', 'nobody else can read what is kept of a lease');
-	$server_c->stop;
-	ok(defined $object && !-e $object, 'a stop removes it');
-	start_server($server_c);
-	isnt(wait_for_lease($server_c, 15), '', 'started again: a lease');
 }
 foreach my $server ($server_a, $server_b)
 {

@@ -78,7 +78,7 @@ $refused->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $refused->restart;
 like((try_generate($refused))[1], qr/ERROR:  55000: .*DETAIL:  There is no free slot for the lease worker.*HINT:  Raise "max_worker_processes"/s,
 	'no slot for a worker');
-$refused->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+$refused->append_conf('postgresql.conf', "max_worker_processes = 8\n$preload");
 
 #
 # A realm that does not answer: sessions wait, and can be cancelled

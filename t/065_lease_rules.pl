@@ -86,7 +86,7 @@ sub crash
 # given out lies in its window.
 #
 {
-	my $server = fleet_server($template, 'resumes', fleet_lines($realm), clock => '+0');
+	my $server = fleet_server($template, 'resumes', fleet_lines($realm) . $preload, clock => '+0');
 	my $node = wait_for_lease($server, 10);
 
 	begin_load($server, 1);
@@ -101,6 +101,13 @@ sub crash
 	ok($other ne '' && $other ne $node, "a ceiling beyond the end of the window: another node, $node, $other");
 	is(scalar(logged($server, "the lease of node $node goes on")), 1, 'the first one went on only once');
 	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'resumes'"), 2, 'and is free when its lease is over');
+	# a lease that scru64_set_ceiling() has ended, before the worker knows
+	my $worker = lease_sql($server, 'worker_pid');
+	kill('STOP', $worker);
+	$server->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+	kill('KILL', $worker);
+	$node = wait_for_lease($server, 20);
+	ok($node ne '' && $node ne $other, "the ceiling was set, and then a crash: another node, $other, $node");
 	end_loads();
 
 	# Nothing was given out, and a clock that is behind: the ceiling is before the window.

@@ -51,7 +51,7 @@ sub is_leasing
 #
 # A hot server and a cold one
 #
-my $hot = fleet_server($template, 'hot', $lines);
+my $hot = fleet_server($template, 'hot', $lines . $preload);
 my $cold = fleet_server($template, 'cold', $lines);
 isnt(wait_for_lease($_, 10), '', $_->name . ': a lease') foreach ($hot, $cold);
 is(size_of($hot), $quiet, 'the size of a quiet server');

@@ -23,7 +23,7 @@ sub server_with_lease
 {
 	my ($name, $allowance, %params) = @_;
 	my $server = fleet_server($template, $name,
-		fleet_lines($realm, lease_node_id_size => 12, lease_node_id_size_min => 10, %params)
+		$preload . fleet_lines($realm, lease_node_id_size => 12, lease_node_id_size_min => 10, %params)
 		  . "scru64.rollback_allowance = '$allowance'\nrestart_after_crash = on\n");
 
 	isnt(wait_for_lease($server, 10), '', "$name: a lease");

@@ -8,8 +8,6 @@
  */
 #include "postgres.h"
 
-#include <sys/mman.h>
-
 #include "fmgr.h"
 #include "pg_compat.h"
 
@@ -180,7 +178,6 @@ scru64_ceiling(PG_FUNCTION_ARGS)
 Datum
 scru64_set_ceiling(PG_FUNCTION_ARGS)
 {
-	char		name[LEASE_OBJECT_NAMELEN];
 	uint64		ceiling;
 
 	if (!superuser())
@@ -192,11 +189,8 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("scru64_set_ceiling()");
 	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
 
-	scru64_lease_object_name(name);
-	(void) shm_unlink(name);
+	forget_kept_lease();
 	ceiling_set(ceiling);
-	/* it may have renewed, and kept, the lease meanwhile */
-	(void) shm_unlink(name);
 	lease_wake_worker(true);
 	PG_RETURN_VOID();
 }

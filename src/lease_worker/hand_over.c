@@ -30,8 +30,7 @@ static const char *const problems[] = {
 static HandOver
 hand_over(Worker *worker, const HeldLease *next, uint64 *last_id)
 {
-	HandOver	result = scru64_leased_hand_over(next->node, next->start_tick, next->limit_tick,
-												 look_around(worker)->own_tick,
+	HandOver	result = scru64_leased_hand_over(next, look_around(worker)->own_tick,
 												 allowance_ticks(), last_id);
 
 	if (result == HAND_OVER_DONE)

@@ -24,30 +24,6 @@
 #include "settings.h"
 #include "shmem/leased_slot.h"
 
-/* The lease is over: it is in nobody's memory any more. */
-static void
-forget_lease(Worker *worker)
-{
-	worker->held.lease_id[0] = '\0';
-	keep_lease(&worker->held);
-	publish(worker);
-}
-
-/*
- * Keep the lease for a worker to come, unless scru64_set_ceiling() has just ended it:
- * that has removed what was kept before.
- */
-static void
-keep_held(Worker *worker)
-{
-	HeldLease	none = {0};
-	NodeReport	look;
-
-	keep_lease(&worker->held);
-	if (!worker->held.is_ahead && !scru64_leased_look(&look))
-		keep_lease(&none);
-}
-
 /* Begin with a lease that the sessions have, or are to have when recovery has ended. */
 void
 begin_lease(Worker *worker, const HeldLease *lease)
@@ -55,7 +31,6 @@ begin_lease(Worker *worker, const HeldLease *lease)
 	NodeReport	look = {0};
 
 	worker->held = *lease;
-	keep_held(worker);
 	(void) scru64_leased_look(&look);
 	node_size_begin(&worker->plan.size, (int) lease->node.node_id_size, monotonic_ms(),
 					look.counts[NODE_SATURATED], look.counts[NODE_USED]);
@@ -64,39 +39,24 @@ begin_lease(Worker *worker, const HeldLease *lease)
 
 /*
  * May the lease of this postmaster that was kept go on?  Then the sessions have it, as
- * before.  The ceiling is locked, so that scru64_set_ceiling() comes before, and has
- * removed what was kept, or after, and ends the lease.
+ * before: they have never lost it, or there was a crash, and all of its IDs that were
+ * given out are at or below the ceiling.  That is locked, so that scru64_set_ceiling()
+ * comes before, and has removed what was kept, or after, and ends the lease.
  */
-static bool
-can_resume(HeldLease *held, uint64 ceiling)
-{
-	NodeReport	look;
-
-	if (!recall_lease(held) || held->lease_id[0] == '\0' || !is_of_address(held))
-		return false;
-	if (held->is_ahead ||
-		(scru64_leased_look(&look) && nodes_equal(look.node, held->node)))
-		return true;
-	/* a worker was changing the node, and the slot has one that was not kept */
-	(void) scru64_leased_end();
-	return held->start_tick < ceiling && ceiling <= held->limit_tick &&
-		scru64_leased_begin(held->node, ceiling, held->limit_tick);
-}
-
 static bool
 resume(Worker *worker, uint64 ceiling)
 {
-	HeldLease	held;
-	bool		resumed = can_resume(&held, ceiling);
+	HeldLease	lease;
+	NodeReport	look;
+	bool		resumed = scru64_leased_recall(&lease) && is_of_address(&lease) &&
+		(lease.is_ahead || scru64_leased_look(&look) ||
+		 (lease.start_tick < ceiling && ceiling <= lease.limit_tick &&
+		  scru64_leased_begin(&lease, ceiling)));
 
 	if (resumed)
-		begin_lease(worker, &held);
+		begin_lease(worker, &lease);
 	else
-	{
-		/* a worker has kept no lease of the node in the slot: nobody could renew or release it */
 		(void) scru64_leased_end();
-		keep_lease(&worker->held);
-	}
 	return resumed;
 }
 
@@ -158,8 +118,7 @@ begin_anew(Worker *worker, RealmCall *call, HeldLease *lease)
 {
 	(void) scru64_leased_end();
 	lease->is_ahead = worker->plan.in_recovery;
-	if (!lease->is_ahead &&
-		!scru64_leased_begin(lease->node, lease->start_tick, lease->limit_tick))
+	if (!scru64_leased_begin(lease, lease->start_tick))
 	{
 		shield(worker, call, lease);
 		return false;
@@ -190,7 +149,7 @@ static void
 let_lapse(Worker *worker, const char *problem)
 {
 	worker->held.is_lapsing = true;
-	keep_held(worker);
+	scru64_leased_update(&worker->held);
 	log_lapse(&worker->held, problem);
 }
 
@@ -207,10 +166,20 @@ renew_lease(Worker *worker, RealmCall *call)
 			let_lapse(worker, call->problem);
 		return false;
 	}
-	scru64_leased_extend(held->node, held->limit_tick);
+	scru64_leased_update(held);
 	worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
-	keep_held(worker);
 	return true;
+}
+
+/* From here on nobody has the lease, nor will resume it.  The last ID that left, or 0. */
+static uint64
+end_lease(Worker *worker)
+{
+	uint64		last_id = scru64_leased_end();
+
+	worker->held.lease_id[0] = '\0';
+	publish(worker);
+	return last_id;
 }
 
 /*
@@ -230,8 +199,8 @@ give_lease(Worker *worker)
 	StartTransactionCommand();
 	start = Max(lease.start_tick, scru64_ceiling_hold());
 	is_inside = start < lease.limit_tick;
-	given = is_inside && scru64_leased_begin(lease.node, start, lease.limit_tick);
 	lease.is_ahead = false;
+	given = is_inside && scru64_leased_begin(&lease, start);
 	if (given)
 		begin_lease(worker, &lease);
 	scru64_ceiling_let_go();
@@ -250,7 +219,7 @@ give_lease(Worker *worker)
 		return;
 	/* one that is set by hand nobody else gets as long as the lease lasts */
 	if (is_inside)
-		forget_lease(worker);
+		end_lease(worker);
 	else
 		release_lease(worker);
 	worker->plan.next_attempt_ms = 0;
@@ -273,13 +242,11 @@ release_lease(Worker *worker)
 {
 	HeldLease	lease = worker->held;
 	bool		ends_by_itself = lease.is_lapsing || is_over(look_around(worker));
-	uint64		last_id = scru64_leased_end();
+	bool		has_had_lease = has_lease(worker);
+	uint64		last_id = end_lease(worker);
 	RealmCall	call;
 
-	if (!has_lease(worker))
-		return;
-	forget_lease(worker);
-	if (ends_by_itself)
+	if (!has_had_lease || ends_by_itself)
 		return;
 	set_busy(worker, true);
 	realm_open(&call, worker->realm, worker->first_host, RELEASE_TIMEOUT_MS, true);

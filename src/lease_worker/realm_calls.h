@@ -8,8 +8,8 @@
 #ifndef REALM_CALLS_H
 #define REALM_CALLS_H
 
-#include "lease_worker/kept_lease.h"
 #include "lease_worker/realm.h"
+#include "shmem/leased_slot.h"
 
 /* A lease that is asked for; the same one as long as request is the same. */
 typedef struct LeaseRequest

@@ -14,8 +14,8 @@
  *	- The limit of a lease is raised after the realm's commit, and never lowered.
  *	- A lease is released only after its slot was taken from the sessions, with the
  *	  last ID that left.  Once a release was sent, the lease is dead.
- *	- The lease_id, which is a secret, is in this process and in a shared memory
- *	  object of the machine, never in the data directory.
+ *	- The lease_id, which is a secret, is in this process and on a page that this
+ *	  postmaster has mapped, never in the data directory.
  *	- A lease goes on only under the same postmaster.  A data directory may be a
  *	  copy: any other start takes a new lease.
  *	- Where a node of another size is better, it is leased first, then the sessions go

@@ -21,13 +21,9 @@
  */
 #include "postgres.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "fmgr.h"
 #include "pg_compat.h"
 
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/condition_variable.h"
@@ -289,20 +285,4 @@ bool
 scru64_lease_was_called(void)
 {
 	return pg_atomic_exchange_u32(&shared_lease()->called, 0) != 0;
-}
-
-/* The object that a lease is kept in; a copy of the data directory has another. */
-void
-scru64_lease_object_name(char *name)
-{
-	struct stat dir;
-	uint64		place[3] = {geteuid()};
-
-	if (stat(DataDir, &dir) == 0)
-	{
-		place[1] = dir.st_dev;
-		place[2] = dir.st_ino;
-	}
-	snprintf(name, LEASE_OBJECT_NAMELEN, "/scru64_lease.%016llx",
-			 (unsigned long long) hash_bytes_extended((unsigned char *) place, sizeof(place), 0));
 }

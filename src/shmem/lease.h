@@ -15,8 +15,6 @@
 #include "shmem/slot.h"
 
 #define LEASE_TEXT_LEN		256
-/* macOS allows for no more, and a NUL */
-#define LEASE_OBJECT_NAMELEN	32
 
 /* What is known of the lease and of the worker that keeps it. */
 typedef struct LeaseInfo
@@ -48,6 +46,5 @@ extern void register_lease_worker(void);
 extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
 extern PGDLLEXPORT bool scru64_lease_claim(void);
 extern PGDLLEXPORT bool scru64_lease_was_called(void);
-extern PGDLLEXPORT void scru64_lease_object_name(char *name);
 
 #endif							/* LEASE_H */

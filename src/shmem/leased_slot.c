@@ -20,13 +20,92 @@
  *	- A node that follows another in the slot starts at or above the tick of all that
  *	  the other has given out, if sessions go on with it.
  *
+ *	- The lease that is kept for the next worker is that of the slot's node, or one that
+ *	  no session has had; or there is none.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#ifndef EXEC_BACKEND
+#include <sys/mman.h>
+#endif
+
 #include "clock.h"
 #include "settings.h"
 #include "shmem/leased_slot.h"
+
+/*
+ * What a worker leaves of its lease to the next one under the same postmaster.
+ *
+ * A process crashes, and the postmaster ends all others and starts them anew, without
+ * the shared memory of before.  A library that is preloaded has mapped a page in the
+ * postmaster: that stays, and all processes that it forks have it.  No other postmaster
+ * has it, so a copy of the data directory can have no lease of another server.  Where
+ * the library is not preloaded, or processes are not forked, each has a page of its own,
+ * in which the next worker finds no lease.
+ */
+typedef struct KeptLease
+{
+	bool		is_whole;		/* or was a process killed while it wrote? */
+	HeldLease	lease;
+} KeptLease;
+
+static KeptLease own_page;
+static KeptLease *kept = &own_page;
+
+/* For the postmaster.  Without the page, a crash takes a new lease. */
+void
+map_kept_lease(void)
+{
+#ifndef EXEC_BACKEND
+	void	   *page = mmap(NULL, sizeof(KeptLease), PROT_READ | PROT_WRITE,
+							MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED)
+		kept = page;
+#endif
+}
+
+/* Keep a lease for the next worker; NULL: none.  Lock held exclusively. */
+static void
+keep(const HeldLease *lease)
+{
+	kept->is_whole = false;
+	if (lease == NULL)
+		return;
+	pg_compiler_barrier();
+	kept->lease = *lease;
+	pg_compiler_barrier();
+	kept->is_whole = true;
+}
+
+/* The lease that was kept under this postmaster.  False if there is none. */
+bool
+scru64_leased_recall(HeldLease *lease)
+{
+	bool		is_whole;
+
+	ensure_slots();
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	*lease = kept->lease;
+	is_whole = kept->is_whole;
+	LWLockRelease(&node_slots->lock);
+	return is_whole;
+}
+
+/*
+ * The lease that was kept is not to go on, even if a crash has ended it and no worker has
+ * gone on with it yet.
+ */
+void
+forget_kept_lease(void)
+{
+	ensure_slots();
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	keep(NULL);
+	LWLockRelease(&node_slots->lock);
+}
 
 /* Does a node share IDs with one that was leased?  Lock held. */
 bool
@@ -54,6 +133,7 @@ leased_slot_take(void)
 
 	if (key == 0)
 		return;
+	keep(NULL);
 	node_slots->ended_key = key;
 	node_slots->ended_state = slot_own_state(&node_slots->leased, slot_take(&node_slots->leased));
 }
@@ -100,39 +180,45 @@ is_out_of_reach(uint64 timestamp, uint64 limit)
 }
 
 /*
- * Give the slot of the lease, which is taken, to a node.  Lock held exclusively.
+ * Give the slot of the lease, which is taken, to its node.  Lock held exclusively.
  *
  * Ordering: the limit is written before the state, by the barrier of slot_give()
  * (litmus: limit-old-session, limit-new-lease, limit-new-node).
  */
 static void
-give_lease(Scru64Node node, uint64 timestamp, uint64 limit)
+give_lease(const HeldLease *lease, uint64 timestamp)
 {
 	NodeSlot   *slot = &node_slots->leased;
+	NodeKey		key = node_key(lease->node);
 
 	Assert(pg_atomic_read_u32(&slot->key) == 0);
-	node_slots->was_leased[node_slots->next_leased] = node_key(node);
+	node_slots->was_leased[node_slots->next_leased] = key;
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
-	pg_atomic_write_u64(&slot->limit, limit);
-	if (is_out_of_reach(node_slots->watermark.settled, limit))
+	pg_atomic_write_u64(&slot->limit, lease->limit_tick);
+	if (is_out_of_reach(node_slots->watermark.settled, lease->limit_tick))
 		restart_watermark(timestamp);
-	(void) slot_start(slot, node_key(node), new_start(timestamp), 0);
+	(void) slot_start(slot, key, new_start(timestamp), 0);
 }
 
 /*
- * Begin a lease: IDs after the tick timestamp, up to the tick limit.  False if the
- * node shares IDs with one that sessions have set.
+ * Begin a lease: the sessions have IDs of it after the tick timestamp; but one that is
+ * held until recovery has ended is only kept.  False if its node shares IDs with one that
+ * sessions have set.
  */
 bool
-scru64_leased_begin(Scru64Node node, uint64 timestamp, uint64 limit)
+scru64_leased_begin(const HeldLease *lease, uint64 timestamp)
 {
 	bool		is_free;
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	is_free = !is_set_by_hand(node);
+	is_free = lease->is_ahead || !is_set_by_hand(lease->node);
 	if (is_free)
-		give_lease(node, timestamp, limit);
+	{
+		if (!lease->is_ahead)
+			give_lease(lease, timestamp);
+		keep(lease);
+	}
 	LWLockRelease(&node_slots->lock);
 	return is_free;
 }
@@ -148,8 +234,7 @@ scru64_leased_begin(Scru64Node node, uint64 timestamp, uint64 limit)
  *	allowance	scru64.rollback_allowance, in ticks
  */
 HandOver
-scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 now,
-						uint64 allowance, uint64 *last_id)
+scru64_leased_hand_over(const HeldLease *lease, uint64 now, uint64 allowance, uint64 *last_id)
 {
 	NodeSlot   *slot;
 	HandOver	result = HAND_OVER_DONE;
@@ -164,35 +249,39 @@ scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit, uint64 
 	last = node_state_tick(pg_atomic_read_u64(&slot->state));
 	if (key == 0)
 		result = HAND_OVER_ENDED;
-	else if (is_set_by_hand(node))
+	else if (is_set_by_hand(lease->node))
 		result = HAND_OVER_OVERLAPS;
-	else if (Max(last, now) + allowance >= limit)
+	else if (Max(last, now) + allowance >= lease->limit_tick)
 		result = HAND_OVER_TOO_SHORT;
-	else if (timestamp > Max(last, now + allowance))
+	else if (lease->start_tick > Max(last, now + allowance))
 		result = HAND_OVER_AHEAD;
 	else
 	{
 		state = slot_own_state(slot, slot_take(slot));
 		forget_state(state);
 		*last_id = last_of_state(node_of_key(key), state);
-		give_lease(node, Max(timestamp, node_state_tick(state)), limit);
+		give_lease(lease, Max(lease->start_tick, node_state_tick(state)));
+		keep(lease);
 	}
 	LWLockRelease(&node_slots->lock);
 	return result;
 }
 
-/* Raise the limit of the lease, if it is of this node. */
+/* The lease was renewed, or will not be again.  Its limit never falls. */
 void
-scru64_leased_extend(Scru64Node node, uint64 limit)
+scru64_leased_update(const HeldLease *lease)
 {
 	NodeSlot   *slot;
+	bool		is_current;
 
 	ensure_slots();
 	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u32(&slot->key) == node_key(node) &&
-		pg_atomic_read_u64(&slot->limit) < limit)
-		pg_atomic_write_u64(&slot->limit, limit);
+	is_current = pg_atomic_read_u32(&slot->key) == node_key(lease->node);
+	if (is_current && pg_atomic_read_u64(&slot->limit) < lease->limit_tick)
+		pg_atomic_write_u64(&slot->limit, lease->limit_tick);
+	if (is_current || lease->is_ahead)
+		keep(lease);
 	LWLockRelease(&node_slots->lock);
 }
 
@@ -206,6 +295,7 @@ scru64_leased_end(void)
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	leased_slot_take();
+	keep(NULL);
 	state = node_slots->ended_state;
 	node = node_of_key(node_slots->ended_key);
 	node_slots->ended_state = 0;

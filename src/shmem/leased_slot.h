@@ -11,7 +11,28 @@
 #ifndef LEASED_SLOT_H
 #define LEASED_SLOT_H
 
+#include "datatype/timestamp.h"
+
 #include "shmem/slots.h"
+
+#define UUID_TEXT_LEN		36
+
+/* A lease, as the lease worker holds it. */
+typedef struct HeldLease
+{
+	char		lease_id[UUID_TEXT_LEN + 1];	/* a secret; empty: there is none */
+	char		realm_id[UUID_TEXT_LEN + 1];
+	bool		is_ahead;		/* no session has had it: it is held until recovery has ended */
+	bool		is_lapsing;		/* the realm has refused to renew it ever again */
+	Scru64Node	node;
+	uint64		start_tick;		/* IDs are of ticks after this */
+	uint64		limit_tick;		/* and not after this */
+	TimestampTz granted_at;
+	TimestampTz expires_at;
+	TimestampTz realm_clock;	/* as last heard; 0: not yet */
+	int64		heard_at_ms;	/* then, by the monotonic clock */
+	uint64		address;		/* hash of the connection string that it is by */
+} HeldLease;
 
 /* What came of giving the sessions another leased node. */
 typedef enum HandOver
@@ -27,12 +48,17 @@ typedef enum HandOver
 extern bool leased_overlaps(Scru64Node node, NodeReport *obstacle);
 extern void leased_slot_take(void);
 
+/* For module.c and scru64_set_ceiling() */
+extern void map_kept_lease(void);
+extern void forget_kept_lease(void);
+
 extern NodeSlot *leased_slot_find(NodeKey *key, uint64 *state);
 
-extern PGDLLEXPORT bool scru64_leased_begin(Scru64Node node, uint64 timestamp, uint64 limit);
-extern PGDLLEXPORT void scru64_leased_extend(Scru64Node node, uint64 limit);
-extern PGDLLEXPORT HandOver scru64_leased_hand_over(Scru64Node node, uint64 timestamp, uint64 limit,
-													uint64 now, uint64 allowance, uint64 *last_id);
+extern PGDLLEXPORT bool scru64_leased_recall(HeldLease *lease);
+extern PGDLLEXPORT bool scru64_leased_begin(const HeldLease *lease, uint64 timestamp);
+extern PGDLLEXPORT void scru64_leased_update(const HeldLease *lease);
+extern PGDLLEXPORT HandOver scru64_leased_hand_over(const HeldLease *lease, uint64 now,
+													uint64 allowance, uint64 *last_id);
 extern PGDLLEXPORT uint64 scru64_leased_end(void);
 extern PGDLLEXPORT bool scru64_leased_look(NodeReport *look);
 
