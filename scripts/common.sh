@@ -283,11 +283,14 @@ missing_packages()
 	fi
 	for need in "$@"; do
 		case $need in
-			cppcheck | gdb | shellcheck)
+			codespell | cppcheck | gdb | shellcheck)
 				command -v "$need" >/dev/null || say "$need"
 				;;
 			perl)
 				command -v prove >/dev/null || say perl
+				;;
+			libperl-critic-perl)
+				command -v perlcritic >/dev/null || say "$need"
 				;;
 			libipc-run-perl)
 				perl -MIPC::Run -e 1 2>/dev/null || say "$need"

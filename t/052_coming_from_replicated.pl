@@ -13,6 +13,7 @@ use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $rows = 10000;
 my $page = "$FindBin::RealBin/../doc/coming-from.md";
@@ -62,7 +63,7 @@ sub wait_for_subscriber
 	{
 		$has_all = $session->query_safe($look);
 		last if $has_all =~ /\|t$/;
-		select(undef, undef, undef, 0.1);
+		usleep(100_000);
 	}
 	is($has_all, "$db|t", "$db: the subscriber has all");
 	$session->quit;

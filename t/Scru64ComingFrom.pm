@@ -57,7 +57,9 @@ my %source = (
 
 sub sources
 {
-	return sort keys %source;
+	my @names = sort keys %source;
+
+	return @names;
 }
 
 # Tables account and entry with this many rows each.  A fifth of the accounts are of
