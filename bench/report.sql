@@ -15,7 +15,7 @@ FROM result GROUP BY subject, contender, unit;
 -- One of each subject, if it is about scru64 or there are ways of doing one thing
 CREATE TEMPORARY VIEW compared_with AS
 SELECT subject, median AS compared FROM figure
-WHERE contender IN ('scru64', 'a call for each', '100 nodes', 'node set by hand', 'plain inserts, no reader') AND median > 0;
+WHERE contender IN ('scru64', 'a call for each', '100 nodes', 'configured node', 'plain inserts, no reader') AND median > 0;
 
 WITH wanted (subject, contender, ratio) AS (
 	VALUES ('one ID', 'clock_timestamp', 'at least 1.92'),
