@@ -1,4 +1,4 @@
--- The database of a realm, and the role of the servers that lease from it.
+-- The database of a realm, and the role of the servers leasing from it.
 \set ON_ERROR_STOP on
 \getenv password FLEET_PASSWORD
 CREATE DATABASE realm;

@@ -12,7 +12,7 @@ const escape = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`
 
 app.get('/events', async (request, response) => {
   const { before, since, until } = request.query;
-  // A time is compared with the IDs themselves, so the primary key serves that too.
+  // PostgreSQL compares a time with the IDs themselves, so the primary key serves it too.
   const { rows } = await db.query(
     `SELECT id, what FROM event
      WHERE ($1::scru64 IS NULL OR id < $1) AND ($2::timestamptz IS NULL OR id >= $2)
@@ -27,7 +27,7 @@ app.get('/events', async (request, response) => {
 });
 
 app.post('/events', async (request, response) => {
-  // A body that is no form is not read: the table refuses the null.
+  // Nothing reads a body that is no form: the table refuses the null.
   const { rows } = await db.query('INSERT INTO event (what) VALUES ($1) RETURNING id', [request.body?.what]);
   response.redirect(303, `/events/${rows[0].id}`);
 });
@@ -40,7 +40,7 @@ app.get('/events/:id', async (request, response, next) => {
   response.send(`<h1>${rows[0].id}</h1><p>${escape(rows[0].what)}</p><a href="/events">All</a>`);
 });
 
-// Text that is no ID or no time, or that the table does not take: SQLSTATE 22... and 23...
+// Text that is no ID or no time, or is refused by the table: SQLSTATE 22... and 23...
 app.use((error, request, response, next) => {
   if (/^2[23]...$/.test(error.code)) error.status = 400;
   next(error);

@@ -4,7 +4,7 @@ require "rails"
 require "active_record/railtie"
 require "action_controller/railtie"
 
-# The server is that of PGHOST, PGPORT, PGUSER and so on.
+# PGHOST, PGPORT, PGUSER and so on name the server.
 ENV["DATABASE_URL"] ||= "postgresql:///#{ENV["PGDATABASE"]}"
 
 class App < Rails::Application
@@ -13,7 +13,7 @@ class App < Rails::Application
   config.eager_load = false
   config.logger = Logger.new($stdout)
   config.secret_key_base = ENV.fetch("SECRET_KEY")
-  config.consider_all_requests_local = false # what is wrong gets a status, not a page for programmers
+  config.consider_all_requests_local = false # errors get a status, not a page for programmers
   config.active_record.schema_format = :sql  # schema.rb would call the ID a string
 end
 
@@ -38,7 +38,7 @@ class EventsController < ActionController::Base
     found = Event.order(id: :desc)
     # to_s: a list, or something nested, becomes text that is no ID and no time.
     found = found.where("id < ?", params[:before].to_s) if params[:before]
-    # A time is compared with the IDs themselves, so the primary key serves that too.
+    # PostgreSQL compares a time with the IDs themselves, so the primary key serves it too.
     found = found.where("id >= ?::timestamptz", params[:since].to_s) if params[:since]
     found = found.where("id < ?::timestamptz", params[:until].to_s) if params[:until]
     @events = found.limit(PAGE).to_a

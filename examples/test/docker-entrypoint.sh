@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # docker-entrypoint.sh
-#		What that of PostgreSQL's official image does, as far as the examples need it.
+#		Do as the one of PostgreSQL's official image, as far as the examples need it.
 
 set -euo pipefail
 shopt -s nullglob

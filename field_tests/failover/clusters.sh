@@ -71,7 +71,7 @@ recipe()
 		print $blocks[0]{text};' "$top/doc/operating.md"
 }
 
-# The setting that says which node: one and the same for all members.
+# The setting of the node: one and the same for all members.
 node_setting()
 {
 	if [[ $part == lease ]]; then
@@ -199,7 +199,7 @@ patronictl()
 	as_server timeout 120 patronictl -c "$work/patronictl.yml" "$@" >>"$work/log/patronictl" 2>&1 </dev/null
 }
 
-# The synchronous standby of the realm, as Patroni has told etcd
+# The synchronous standby of the realm, as Patroni has recorded in etcd
 synchronous_standby()
 {
 	as_server etcdctl --endpoints "127.0.0.1:$etcd_port" get --print-value-only /service/realm/sync 2>>"$work/log/on_member" |

@@ -1,16 +1,16 @@
 # shellcheck shell=bash disable=SC2154
 #
 # events.sh
-#		What failover/run does to the clusters.
+#		The events of failover/run.
 #
 # To be sourced after clusters.sh.  The caller sets each, how often a kind comes.  A kind
-# is whom it befalls and what: the fleet, the realm, both at once, or etcd and so both.
+# names a target and an event: the fleet, the realm, both at once, or etcd and so both.
 
-n_events=0				# that have been
+n_events=0				# so far
 n_waits=0				# after which the realm waited
 declare -A n_clocks=()			# that have been set, of each cluster
 
-# Print the clusters that an event befalls: with one node spec for all, there is no realm.
+# Print the clusters of an event: with one node spec for all, there is no realm.
 befallen()
 {
 	if [[ $1 == both ]]; then
@@ -60,7 +60,7 @@ event_stop_postgres()
 	kill -CONT $stopped 2>/dev/null || true
 }
 
-# The server goes on, and does not know that it is the leader no more.
+# The server goes on, unaware that it is the leader no more.
 event_stop_patroni()
 {
 	local member=${leader[$1]}
@@ -72,8 +72,8 @@ event_stop_patroni()
 
 # Wait while the leaders of these clusters are stopped.
 #
-# Patroni before 3.0.3 that is woken overwrites the lock of who was promoted meanwhile,
-# and a realm then forgets what was leased by that one.  So a realm under it needs a
+# A woken Patroni before 3.0.3 overwrites the lock of the member promoted meanwhile, and
+# a realm then forgets the leases of the latter.  So a realm under it needs a
 # watchdog, which resets the machine before the lock ends.
 stay_stopped()
 {
@@ -146,7 +146,7 @@ event_clock()
 	printf '%s\t%s\t%s\t%s\n' "${port[$member]}" "$from" "$(true_time)" "$off" >>"$work/tmp/clocks"
 }
 
-# etcd, for all members: it hangs, or there is none, and then it has what it had
+# etcd, for all members: it hangs, or there is none, and then its data are back
 event_hang()
 {
 	kill -STOP "$etcd"
@@ -162,8 +162,8 @@ event_restart()
 	start_etcd
 }
 
-# The leader and the synchronous standby are lost, and somebody has the member promoted
-# that may lack what was committed.
+# The leader and the synchronous standby are lost, and somebody promotes the member
+# that may lack committed transactions.
 event_failover_to_asynchronous()
 {
 	local lost member one
@@ -234,7 +234,7 @@ leaders()
 	say "$shown"
 }
 
-# Has the realm noticed that it was promoted, and not been told that nothing was lost?
+# Has the realm noticed its promotion, and nobody reported that nothing was lost?
 realm_waits()
 {
 	[[ $(on_member "${leader[realm]}" -d realm -c "SELECT scru64_realm.check_home()" \

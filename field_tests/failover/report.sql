@@ -1,5 +1,5 @@
 -- report.sql
---		What failover/run prints at the end. Variables: part, lease or static; events, how
+--		The report of failover/run. Variables: part, lease or static; events, how
 --		many there were to be
 
 \pset footer off
@@ -9,7 +9,7 @@ CREATE INDEX ON received (at);
 CREATE INDEX ON received (port, at);
 ANALYZE;
 
--- Everything that is known of an ID: the same answer twice is once.
+-- Everything known of an ID: the same answer twice is once.
 CREATE TEMP TABLE known AS
 SELECT tag, id, port, at FROM received UNION SELECT tag, id, port, at FROM kept;
 
@@ -27,7 +27,7 @@ FROM promotion AS p LEFT JOIN LATERAL (
 WHERE p.at > (SELECT min(at) FROM event) AND p.port IN (SELECT port FROM received)
 GROUP BY p.at, p.port;
 
--- What began in an event and lasted into the next one counts for the first.
+-- An outage that began in an event and lasted into the next one counts for the first.
 CREATE TEMP TABLE gap AS
 SELECT before AS since, extract(epoch FROM at - before)::numeric(8,1) AS seconds
 FROM (SELECT at, lag(at) OVER (ORDER BY at) AS before FROM received) AS r;

@@ -1,5 +1,5 @@
 -- tables.sql
---		What failover/run has collected: IDs that clients have received, rows of the last
+--		Collected by failover/run: IDs received by clients, rows of the last
 --		leader, events, promotions, members' clocks, leases.
 
 -- One that was inserted is a row; the others were only asked for.
@@ -11,9 +11,9 @@ CREATE TABLE event (n integer, kind text, at timestamptz, leader text, next_lead
 CREATE TABLE promotion (port integer, at timestamptz);
 CREATE TABLE clock (port integer, since timestamptz, until timestamptz, off integer);
 
--- Of the realm's ledger what the report needs
+-- The part of the realm's ledger for the report
 CREATE TABLE ledger (lease_id uuid, node_ctr_range int4range, granted_at timestamptz, expires_at timestamptz,
 	released_at timestamptz, last_id scru64);
 
--- The longest time without an ID of each event, in the parts that have run
+-- The longest time without an ID of each event, in the parts run so far
 CREATE TABLE seconds (part text, kind text, seconds numeric(8,1));

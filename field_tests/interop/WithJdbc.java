@@ -27,7 +27,7 @@ class WithJdbc {
     static final String ID = "0u2r85hm2pt3";
     static final long ID_INTEGER = 109964681944955175L;
 
-    // IDs in the order of the server, which has to be that of strings
+    // IDs in the order of the server, which must be the order of strings
     static final List<String> ORDERED = List.of("000000000000", "0000000000zz", "00000000a000", ID,
             "9zzzzzzzzzzz", "a00000000000", "zzzzzzzzzzzz");
 
@@ -46,7 +46,7 @@ class WithJdbc {
         }
     }
 
-    // What psql prints, a string for each line
+    // psql's output, a string for each line
     static List<String> psql(String sql) throws Exception {
         Process process = new ProcessBuilder(System.getenv("PSQL"), "-X", "-q", "-A", "-t",
                 "-v", "ON_ERROR_STOP=1", "-c", sql).redirectError(ProcessBuilder.Redirect.INHERIT).start();
@@ -60,7 +60,7 @@ class WithJdbc {
         return lines;
     }
 
-    // The password is in the file that PGPASSFILE names.
+    // PGPASSFILE names the file with the password.
     static Connection connect(String name, String value) throws SQLException {
         Properties properties = new Properties();
         properties.setProperty("user", System.getenv("PGUSER"));
@@ -91,7 +91,7 @@ class WithJdbc {
         return strings(conn, sql, statement -> { });
     }
 
-    // The SQLSTATE of a query that fails
+    // The SQLSTATE of a failing query
     static String failure(Connection conn, String sql, Binder binder) {
         try {
             strings(conn, sql, binder);

@@ -1,4 +1,4 @@
--- What the programs here find in their database, unless they make tables of their own
+-- The database of the programs here, unless they make tables of their own
 
 -- [recipe: table]
 CREATE EXTENSION scru64;

@@ -1,4 +1,4 @@
-// What the Go programs here share: TAP, values that another client fetched, and a type.
+// Shared by the Go programs here: TAP, values fetched by another client, and a type.
 package main
 
 import (
@@ -49,14 +49,14 @@ func isEqual(got, expected any, name string) {
 	}
 }
 
-// What psql prints, without the last line feed
+// psql's output, without the last line feed
 func psql(sql string) string {
 	printed, err := exec.Command(os.Getenv("PSQL"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql).Output()
 	check(err)
 	return strings.TrimSuffix(string(printed), "\n")
 }
 
-// End the program at an error that nobody expects.
+// End the program at an unexpected error.
 func check(err error) {
 	if err != nil {
 		_, _, line, _ := runtime.Caller(1)
@@ -65,7 +65,7 @@ func check(err error) {
 	}
 }
 
-// The plan comes last, so a program that ends early is without one.
+// The plan comes last, so a program ending early is without one.
 func done() {
 	fmt.Printf("1..%d\n", tests)
 	if failures > 0 {
@@ -73,7 +73,7 @@ func done() {
 	}
 }
 
-// What is the same with both drivers, by their function value(): strings; returns the
+// The same with both drivers, by their function value(): strings; returns the
 // ID of the row.
 func testStrings() string {
 	var s, what string

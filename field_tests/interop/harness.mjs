@@ -1,4 +1,4 @@
-// What the Node.js programs here share: TAP, and values that another client fetched.
+// Shared by the Node.js programs here: TAP, and values fetched by another client.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ export const ID = '0u2r85hm2pt3';
 
 export const NUMBER = 109964681944955175n;
 
-// IDs in the order of the server, which has to be that of strings
+// IDs in the order of the server, which must be the order of strings
 export const ORDERED = [
   '000000000000',
   '0000000000zz',
@@ -64,7 +64,7 @@ export function isEqual(got, expected, name) {
   }
 }
 
-// The SQLSTATE of a query that fails
+// The SQLSTATE of a failing query
 export async function failure(query) {
   try {
     await query;
@@ -75,20 +75,20 @@ export async function failure(query) {
   }
 }
 
-// Make arrays of IDs arrays, in all that uses node-postgres.
+// Make arrays of IDs arrays, wherever node-postgres is used.
 export function registerArrays(types) {
   const [oid] = psql("SELECT typarray FROM pg_type WHERE typname = 'scru64'");
   types.setTypeParser(Number(oid), types.getTypeParser(1009));
 }
 
-// What psql prints, a string for each line
+// psql's output, a string for each line
 export function psql(sql) {
   const printed = execFileSync(process.env.PSQL, ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', sql],
     { encoding: 'utf8' });
   return printed === '' ? [] : printed.replace(/\n$/, '').split('\n');
 }
 
-// The plan comes last, so a program that ends early is without one.
+// The plan comes last, so a program ending early is without one.
 export function done() {
   console.log(`1..${tests}`);
   process.exitCode = failures > 0 ? 1 : 0;

@@ -1,11 +1,11 @@
 <?php
-// What the PHP programs here share: TAP, and values that another client fetched.
+// Shared by the PHP programs here: TAP, and values fetched by another client.
 declare(strict_types=1);
 
 const ID = '0u2r85hm2pt3';
 const NUMBER = 109964681944955175;
 
-// IDs in the order of the server, which has to be that of strings
+// IDs in the order of the server, which must be the order of strings
 const ORDERED = ['000000000000', '0000000000zz', '00000000a000', ID, '9zzzzzzzzzzz', 'a00000000000', 'zzzzzzzzzzzz'];
 
 $tests = $failures = 0;
@@ -23,7 +23,7 @@ function is_equal($got, $expected, string $name): void
     }
 }
 
-// What psql prints, without the last line feed
+// psql's output, without the last line feed
 function psql(string $sql): string
 {
     exec(escapeshellarg(getenv('PSQL')) . ' -XqAt -v ON_ERROR_STOP=1 -c ' . escapeshellarg($sql), $lines, $status);
@@ -33,7 +33,7 @@ function psql(string $sql): string
     return implode("\n", $lines);
 }
 
-// An object that knows its text
+// An object with its text
 class Id
 {
     private string $text;
@@ -49,7 +49,7 @@ class Id
     }
 }
 
-// The plan comes last, so a program that ends early is without one.
+// The plan comes last, so a program ending early is without one.
 function done(): void
 {
     global $tests, $failures;

@@ -1,14 +1,14 @@
-# What the Perl programs here share: values that another client fetched.
+# Shared by the Perl programs here: values fetched by another client.
 use strict;
 use warnings;
 
 our $id = '0u2r85hm2pt3';
 our $number = 109964681944955175;
-# IDs in the order of the server, which has to be that of strings
+# IDs in the order of the server, which must be the order of strings
 our @ordered = qw(000000000000 0000000000zz 00000000a000 0u2r85hm2pt3
   9zzzzzzzzzzz a00000000000 zzzzzzzzzzzz);
 
-# What psql prints, without the last line feed
+# psql's output, without the last line feed
 sub psql
 {
 	my ($sql) = @_;

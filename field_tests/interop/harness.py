@@ -8,7 +8,7 @@ import sys
 ID = "0u2r85hm2pt3"
 ID_INTEGER = 109964681944955175
 
-# IDs in the order of the server, which has to be that of strings
+# IDs in the order of the server, which must be the order of strings
 ORDERED = [
     "000000000000",
     "0000000000zz",
@@ -49,7 +49,7 @@ def raises(function, exception, name):
 
 
 def psql(sql):
-    """What psql prints, a string for each line"""
+    """psql's output, a string for each line"""
     printed = subprocess.run(
         [os.environ["PSQL"], "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql],
         check=True, stdout=subprocess.PIPE, universal_newlines=True)
@@ -57,6 +57,6 @@ def psql(sql):
 
 
 def done():
-    """The plan comes last, so a program that ends early is without one."""
+    """The plan comes last, so a program ending early is without one."""
     print(f"1..{tests}")
     sys.exit(failures > 0)

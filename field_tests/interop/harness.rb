@@ -1,4 +1,4 @@
-# What the Ruby programs here share: TAP, and values that another client fetched.
+# Shared by the Ruby programs here: TAP, and values fetched by another client.
 
 require "open3"
 
@@ -7,7 +7,7 @@ $stdout.sync = true
 ID = "0u2r85hm2pt3"
 NUMBER = 109964681944955175
 
-# IDs in the order of the server, which has to be that of strings
+# IDs in the order of the server, which must be the order of strings
 ORDERED = ["000000000000", "0000000000zz", "00000000a000", ID, "9zzzzzzzzzzz", "a00000000000", "zzzzzzzzzzzz"]
 
 $tests = 0
@@ -23,14 +23,14 @@ def is_equal(got, expected, name)
   end
 end
 
-# What psql prints, a string for each line
+# psql's output, a string for each line
 def psql(sql)
   printed, status = Open3.capture2(ENV["PSQL"], "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql)
   raise "psql: #{sql}" unless status.success?
   printed.lines(chomp: true)
 end
 
-# The class of the error of a query that fails
+# The class of a failing query's error
 def failure
   yield
   "none"
@@ -38,7 +38,7 @@ rescue StandardError => error
   (error.cause || error).class
 end
 
-# The plan comes last, so a program that ends early is without one.
+# The plan comes last, so a program ending early is without one.
 def done
   puts "1..#{$tests}"
   exit $failures == 0

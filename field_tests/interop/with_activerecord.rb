@@ -11,7 +11,7 @@ require_relative "../../examples/rails/scru64"
 
 ActiveRecord::Base.establish_connection(adapter: "postgresql")
 ActiveRecord::Schema.verbose = false
-# What it warns of, until it has ended
+# Its warnings, until it has ended
 warnings = $stderr = StringIO.new
 at_exit { STDERR.puts $!.full_message(highlight: false) if $! && !$!.is_a?(SystemExit) && $stderr != STDERR }
 ActiveRecord::Schema.define do

@@ -63,10 +63,10 @@ async def try_values(conn, how, malformed):
 async def main():
     conn = await asyncpg.connect()
 
-    # What works without a hint
+    # Works without a hint
     await try_values(conn, "text", asyncpg.InvalidTextRepresentationError)
 
-    # What needs one
+    # Needs one
     copy = lambda: conn.copy_records_to_table("event", records=[(id, "copied") for id in reversed(ORDERED)],
                                               columns=["id", "what"])
     composite = lambda: conn.fetchval("SELECT event FROM event WHERE id = $1", ID)

@@ -9,7 +9,7 @@ use Test::More;
 require './harness.pl';
 our ($id, @ordered);
 
-# The SQLSTATE of a query that fails
+# The SQLSTATE of a failing query
 sub failure
 {
 	my ($run) = @_;
@@ -29,7 +29,7 @@ sub value
 	return ($dbh->selectrow_array($sql, undef, @params))[0];
 }
 
-# What works without a hint
+# Works without a hint
 my $first = value('INSERT INTO event (what) VALUES (?) RETURNING id', 'first');
 is($first, psql("SELECT id FROM event WHERE what = 'first'"),
 	'DEFAULT gives an ID');
@@ -74,7 +74,7 @@ is(value('SELECT to_json(id) FROM event WHERE id = ?', $first),
 is(value('SELECT json_agg(id ORDER BY id) FROM event'),
 	psql('SELECT json_agg(id ORDER BY id) FROM event'), 'json_agg');
 
-# What needs a hint
+# Needs a hint
 my $sth = $dbh->prepare('SELECT what FROM event WHERE id = ?');
 $sth->bind_param(1, $first, { pg_type => DBD::Pg::PG_TEXT });
 is(failure(sub { $sth->execute }),

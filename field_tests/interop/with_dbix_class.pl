@@ -28,7 +28,7 @@ local $SIG{__WARN__} = sub { push @warnings, @_ };
 my $schema = Scru64::Schema->connect('dbi:Pg:', undef, undef, { quote_names => 1 });
 my $events = $schema->resultset('Event');
 
-# What events are that meet a condition, in order
+# The texts of the events meeting a condition, in order
 sub whats
 {
 	my ($condition) = @_;
@@ -46,7 +46,7 @@ sub is_bad_text
 	return;
 }
 
-# What works without a hint
+# Works without a hint
 my $first = $events->create({ what => 'first' });
 is($first->id, psql('SELECT id FROM event'), 'DEFAULT gives an ID, a string');
 my $second = $events->create({ what => 'second' });

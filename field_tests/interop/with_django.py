@@ -74,7 +74,7 @@ is_equal(psql("SELECT format_type(atttypid, atttypmod), atthasdef FROM pg_attrib
               " WHERE attrelid = 'interop_comment'::regclass AND attname = 'event_id'"),
          ["scru64|f"], "so has a foreign key, without the default")
 
-# What works with the fields alone
+# Works with the fields alone
 connection.force_debug_cursor = True
 event = Event.objects.create(what="first")
 first = event.id
@@ -114,7 +114,7 @@ is_equal(sorted(Event.objects.aggregate(ids=Aggregate("id", function="json_agg",
          psql("SELECT id FROM interop_event ORDER BY id"), "json_agg")
 is_equal(json.loads(serializers.serialize("json", [Event(id=ID)]))[0]["pk"], ID, "serialized as a string")
 
-# What needs a hint
+# Needs a hint
 is_equal(Event.objects.get(id=ID).related, f"{{{first},{ID}}}", "unregistered, an array comes as a string")
 
 # [recipe: Django, arrays]

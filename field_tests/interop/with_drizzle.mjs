@@ -30,11 +30,11 @@ const commentRelations = relations(comment, ({ one }) => ({
 const pool = new pg.Pool({ max: 1 });
 const db = drizzle(pool, { schema: { event, comment, eventRelations, commentRelations } });
 
-// The tool that makes tables of this is another package; what it would write is tested here.
+// The tool making tables of this is another package; here, its output is tested.
 isEqual([event.id.getSQLType(), event.related.getSQLType()], ['scru64', 'scru64[]'], 'the types of the table');
 await db.execute(sql`CREATE TABLE comment (event scru64 REFERENCES event, comment text PRIMARY KEY)`);
 
-// What works with the type alone
+// Works with the type alone
 const [{ id: first }] = await db.insert(event).values({ what: 'first' }).returning({ id: event.id });
 isEqual([first], psql("SELECT id FROM event WHERE what = 'first'"), 'DEFAULT gives an ID, a string');
 const more = await db.insert(event).values([{ what: 'second' }, { what: 'third' }]).returning();
@@ -65,7 +65,7 @@ isEqual(await db.select({ ids: sql`json_agg(${event.id} ORDER BY ${event.id})` }
 isEqual(await db.select({ id: sql`to_json(${event.id})` }).from(event).where(eq(event.id, first)), [{ id: first }],
   'to_json');
 
-// What needs a hint
+// Needs a hint
 const since = new Date(Date.now() - 3600000);
 isEqual(await failure(db.select().from(event).where(sql`${event.id} >= ${since}`)), '22P02', 'a Date needs a cast');
 const recent = await db.select().from(event).where(gte(event.id, sql`${since}::timestamptz`));

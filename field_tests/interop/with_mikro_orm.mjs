@@ -24,7 +24,7 @@ const orm = await MikroORM.init({ host, port: Number(port), user, dbName, entiti
   pool: { min: 0, max: 1 } });
 await orm.schema.createSchema();
 isEqual(await orm.schema.getUpdateSchemaSQL(), '', 'the table is as it should be');
-// Without the identity map, in which a query may find what it did not fetch
+// Without the identity map, where a query may find rows it did not fetch
 const find = (where) => orm.em.fork().find('Event', where, { orderBy: { id: 'asc' } });
 const whats = async (where) => (await find(where)).map((event) => event.what);
 

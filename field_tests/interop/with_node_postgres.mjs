@@ -14,7 +14,7 @@ async function values(text, params) {
   return (await client.query({ text, values: params, rowMode: 'array' })).rows.map((row) => row[0]);
 }
 
-// What works without a hint
+// Works without a hint
 const [first] = await values('INSERT INTO event (what) VALUES ($1) RETURNING id', ['first']);
 isEqual([first], psql("SELECT id FROM event WHERE what = 'first'"), 'DEFAULT gives an ID, a string');
 const more = await values('INSERT INTO event (what) VALUES ($1), ($2) RETURNING id', ['second', 'third']);
@@ -39,7 +39,7 @@ isEqual(await values('SELECT json_agg(id ORDER BY id) FROM event'), [psql('SELEC
 isEqual(JSON.parse(JSON.stringify((await client.query('SELECT id FROM event ORDER BY id')).rows)),
   psql('SELECT id FROM event ORDER BY id').map((id) => ({ id })), 'rows as JSON');
 
-// What needs a hint
+// Needs a hint
 const since = new Date(Date.now() - 3600000);
 isEqual(await failure(client.query('SELECT FROM event WHERE id >= $1', [since])), '22P02', 'a Date needs a cast');
 const recent = await client.query('SELECT what FROM event WHERE id >= $1::timestamptz ORDER BY id', [since]);

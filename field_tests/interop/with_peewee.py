@@ -47,7 +47,7 @@ is_equal(psql("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
               " WHERE attrelid IN ('event'::regclass, 'comment'::regclass) AND attnum > 0 ORDER BY attrelid, attnum"),
          ["scru64", "text", "scru64[]", "integer", "scru64"], "the tables have the types")
 
-# What works with the fields alone
+# Works with the fields alone
 first = Event.create(what="first")
 is_equal([first.id], psql("SELECT id FROM event"), "create sets the ID, a string")
 rows = Event.insert_many([{"what": "second"}, {"what": "third"}]).returning(Event.id).tuples().execute()
@@ -68,7 +68,7 @@ is_equal(by_id(peewee.Value(ID_INTEGER).cast("bigint").cast("scru64")).what, "gi
 Comment.create(event=first)
 is_equal(first.comments.get().event_id, first.id, "a foreign key")
 
-# What needs a hint
+# Needs a hint
 is_equal(by_id(ID).related, f"{{{first.id},NULL}}", "unregistered, an array comes as a string")
 register_scru64_arrays(db.connection())
 is_equal(by_id(ID).related, [first.id, None], "registered, an array comes as a list")

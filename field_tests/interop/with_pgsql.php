@@ -43,7 +43,7 @@ is_equal(values('UPDATE event SET related = $1 WHERE id = $2 RETURNING related',
 is_equal(json_decode(values('SELECT to_json(array_agg(id ORDER BY id)) FROM event')[0]), [ID, $first, $second],
     'as JSON it comes as an array');
 
-// What makes SQL of arrays asks for the types of the columns
+// The function making SQL of arrays asks for the types of the columns
 is_equal(pg_select($db, 'event', ['id' => $first])[0]['what'], 'first', 'pg_select');
 is_equal(pg_copy_to($db, 'event (id)')[0], "$second\n", 'COPY out');
 is_equal(pg_copy_from($db, 'event (id, what)', [ORDERED[0] . "\tordered\n"]), true, 'COPY in');

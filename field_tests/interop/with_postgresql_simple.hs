@@ -40,13 +40,13 @@ givenId = Scru64 "0u2r85hm2pt3"
 number :: Int64
 number = 109964681944955175
 
--- IDs in the order of the server, which has to be that of strings
+-- IDs in the order of the server, which must be the order of strings
 ordered :: [Scru64]
 ordered =
   [ Scru64 "000000000000", Scru64 "0000000000zz", Scru64 "00000000a000", givenId
   , Scru64 "9zzzzzzzzzzz", Scru64 "a00000000000", Scru64 "zzzzzzzzzzzz" ]
 
--- The tests so far, and those that failed
+-- The tests so far, and the failed ones
 type Counts = IORef (Int, Int)
 
 isEqual :: (Eq a, Show a) => Counts -> a -> a -> String -> IO ()
@@ -57,7 +57,7 @@ isEqual counts got expected name = do
   putStrLn ((if ok then "ok " else "not ok ") ++ show (tests + 1) ++ " - " ++ name)
   when (not ok) $ putStrLn ("#        got: " ++ show got ++ "\n#   expected: " ++ show expected)
 
--- What psql prints, a string for each line
+-- psql's output, a string for each line
 psql :: String -> IO [String]
 psql sql = do
   program <- getEnv "PSQL"
@@ -66,7 +66,7 @@ psql sql = do
 digitsOf :: Scru64 -> String
 digitsOf (Scru64 digits) = unpack digits
 
--- The SQLSTATE of a query that fails
+-- The SQLSTATE of a failing query
 failure :: IO [Only Scru64] -> IO ByteString
 failure run = either sqlState (const "none") <$> try run
 

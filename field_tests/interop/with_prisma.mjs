@@ -8,19 +8,19 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 
 console.log(`# prisma ${versionOf('prisma')}`);
-// Node.js would show the line that throws, and Prisma has lines of 50,000 characters.
+// Node.js would show the throwing line, and Prisma has lines of 50,000 characters.
 process.on('uncaughtException', ({ message }) => {
   console.log(`# ${message}`);
   process.exit(1);
 });
 
-// What Prisma's program prints
+// The output of Prisma's program
 function tool(...args) {
   return execFileSync('node_modules/.bin/prisma', args,
     { encoding: 'utf8', stdio: 'pipe', env: { ...process.env, CHECKPOINT_DISABLE: '1' } });
 }
 
-// The SQLSTATE of a query that fails
+// The SQLSTATE of a failing query
 async function failure(query) {
   try {
     await query;
@@ -38,7 +38,7 @@ const prisma = new PrismaClient({ adapter: new PrismaPg({ host, port, user, data
 const whats = async (where) =>
   (await prisma.event.findMany({ where, orderBy: { id: 'asc' }, select: { what: true } })).map((event) => event.what);
 
-// What works with the model alone
+// Works with the model alone
 const { id: first } = await prisma.event.create({ data: { what: 'first' } });
 isEqual([first], psql('SELECT id FROM event'), 'DEFAULT gives an ID, a string');
 const [second] = await prisma.event.createManyAndReturn({ data: [{ what: 'second' }] });
@@ -76,7 +76,7 @@ isEqual((await failure(prisma.event.findMany())).includes("Expected a string in 
   'NULL in one is an error');
 psql(`UPDATE event SET related = NULL`);
 
-// What needs a hint
+// Needs a hint
 isEqual(await failure(prisma.$queryRaw`SELECT FROM event WHERE id = ${NUMBER}`), '22P02', 'a bigint needs a cast');
 isEqual(await prisma.$queryRaw`SELECT what FROM event WHERE id = ${NUMBER}::bigint::scru64`, [{ what: 'given' }],
   'and has one');

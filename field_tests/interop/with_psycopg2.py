@@ -29,7 +29,7 @@ def values(query, params=None):
     return [row[0] for row in cur]
 
 
-# What works without a hint
+# Works without a hint
 first = value("INSERT INTO event (what) VALUES (%s) RETURNING id", ("first",))
 is_equal([first], psql("SELECT id FROM event WHERE what = 'first'"), "DEFAULT gives an ID, a string")
 more = psycopg2.extras.execute_values(cur, "INSERT INTO event (what) VALUES %s RETURNING id",
@@ -52,7 +52,7 @@ is_equal(value("SELECT count(*) FROM event WHERE id >= %s",
 is_equal(value("SELECT to_json(id) FROM event WHERE id = %s", (first,)), first, "to_json")
 is_equal(value("SELECT json_agg(id ORDER BY id) FROM event"), psql("SELECT id FROM event ORDER BY id"), "json_agg")
 
-# What needs a hint
+# Needs a hint
 raises(lambda: values("SELECT what FROM event WHERE id = ANY(%s)", ([first],)), psycopg2.errors.UndefinedFunction,
        "= ANY(parameter) needs a cast")
 ids = [first, ID]

@@ -18,7 +18,7 @@ def value(query, params=None, binary=False):
     return conn.execute(query, params, binary=binary).fetchone()[0]
 
 
-# What works without a hint
+# Works without a hint
 first = value("INSERT INTO event (what) VALUES (%s) RETURNING id", ("first",))
 is_equal([first], psql("SELECT id FROM event WHERE what = 'first'"), "DEFAULT gives an ID, a string")
 with conn.cursor() as cur:
@@ -46,7 +46,7 @@ raises(lambda: value("SELECT what FROM event WHERE id = %b", (first,)), psycopg.
        "a binary parameter needs a cast")
 is_equal(value("SELECT what FROM event WHERE id = %b::scru64", (first,)), "first", "and has one")
 
-# What needs a hint
+# Needs a hint
 is_equal(value("SELECT related FROM event WHERE id = %s", (first,)), f"{{{first},NULL,{ID}}}",
          "unregistered, an array comes as a string")
 is_equal(value("SELECT id FROM event WHERE id = %s", (ID,), binary=True), bytes.fromhex("0186ac4bad2af927"),

@@ -7,7 +7,7 @@ from harness import ID, ID_INTEGER, ORDERED, done, is_equal, psql, raises
 
 import pyodbc
 
-# of libpq, which reads the rest of what the environment has
+# of libpq, which reads the rest of the environment
 settings = {"Driver": "PostgreSQL Unicode", "Servername": "PGHOST", "Port": "PGPORT", "Database": "PGDATABASE",
             "UID": "PGUSER"}
 conn = pyodbc.connect("".join(f"{name}={os.environ.get(value, value)};" for name, value in settings.items()),

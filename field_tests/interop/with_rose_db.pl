@@ -38,7 +38,7 @@ our ($id, $number, @ordered);
 
 print "# Rose::DB::Object $Rose::DB::Object::VERSION\n";
 
-# What events are that meet a condition, in order
+# The texts of the events meeting a condition, in order
 sub whats
 {
 	my (@query) = @_;

@@ -10,7 +10,7 @@ conn = PG.connect
 # The first values of all rows
 values = ->(sql, params = []) { conn.exec_params(sql, params).values.map(&:first) }
 
-# What works without a hint
+# Works without a hint
 first, = values.("INSERT INTO event (what) VALUES ($1) RETURNING id", ["first"])
 is_equal([first], psql("SELECT id FROM event"), "DEFAULT gives an ID, a string")
 second, = values.("INSERT INTO event (what) VALUES ($1) RETURNING id", ["second"])
@@ -33,7 +33,7 @@ is_equal(values.("SELECT id FROM event WHERE id >= $1::timestamptz ORDER BY id",
 is_equal(conn.exec_params("SELECT id FROM event WHERE id = $1", [ID], 1).getvalue(0, 0).unpack1("Q>"), NUMBER,
          "binary: 8 bytes, the highest first")
 
-# What needs a hint
+# Needs a hint
 ids = [ID, first]
 is_equal(values.("SELECT array_agg(id ORDER BY id) FROM event"), ["{#{ID},#{first},#{second}}"],
          "an array comes as text")

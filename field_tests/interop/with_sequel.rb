@@ -24,7 +24,7 @@ end
 class Comment < Sequel::Model
 end
 
-# What works without a hint
+# Works without a hint
 first = Event.create(what: "first")
 is_equal([first.id], psql("SELECT id FROM events"), "DEFAULT gives an ID, a string")
 second = DB[:events].insert(what: "second")
@@ -47,7 +47,7 @@ is_equal(failure { Event.where { id >= since }.all }, PG::InvalidTextRepresentat
 is_equal(Event.where { id >= Sequel.cast(since, :timestamptz) }.order(:id).select_map(:what),
          ["first", "second", "third"], "and has one")
 
-# What needs a hint
+# Needs a hint
 all = -> { DB[:events].get(Sequel.function(:array_agg, :id).order(:id)) }
 DB.extension :pg_array
 is_equal(all.(), "{#{psql("SELECT id FROM events ORDER BY id").join(",")}}", "unregistered, an array comes as text")

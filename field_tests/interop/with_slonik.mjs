@@ -6,7 +6,7 @@ import { sql } from 'slonik';
 
 console.log(`# slonik ${versionOf('slonik')}`);
 
-const uri = 'postgresql://'; // what it leaves open is in the environment
+const uri = 'postgresql://'; // the rest is in the environment
 const plain = await createPool(uri, { maximumPoolSize: 1 });
 isEqual(await plain.oneFirst(sql.unsafe`SELECT ARRAY[scru64_min('1970-01-01'), NULL]`), '{000000000000,NULL}',
   'an array comes as text');
@@ -19,7 +19,7 @@ const typeParsers = [...createTypeParserPreset(), { name: 'scru64', parse: (id) 
 const pool = await createPool(uri, { typeParsers });
 // [end]
 
-// The class of the error of a query that fails: for 22P02, slonik has one in place of the SQLSTATE.
+// The class of a failing query's error: for 22P02, slonik has one in place of the SQLSTATE.
 const failure = (query) => query.then(() => 'none', (error) => error.constructor.name);
 
 const values = (query) => pool.anyFirst(query);

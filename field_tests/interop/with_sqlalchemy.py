@@ -87,7 +87,7 @@ is_equal(psql("SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
               " WHERE attrelid = 'event'::regclass AND attnum > 0 ORDER BY attnum"),
          ["scru64", "scru64[]", "text"], "the table has the types")
 
-# What works with the type alone
+# Works with the type alone
 [first] = in_session(lambda session: add(session, "first"))
 is_equal([first], psql("SELECT id FROM event WHERE what = 'first'"), "DEFAULT gives an ID, a string")
 more = in_session(lambda session: add(session, "second", "third"))
@@ -128,7 +128,7 @@ with warnings.catch_warnings():
               in_session(lambda session: inspect(session.connection()).get_columns("event"))],
              ["scru64", "scru64[]", "TEXT"], "reflection")
 
-# What needs a hint, but with asyncpg.  Without, what comes back are characters.
+# Needs a hint, but with asyncpg.  Without one, characters come back.
 if not is_async:
     is_equal(in_session(lambda session: session.get(Event, ID).related), list(f"{{{first},{ID}}}"),
              "unregistered, an array comes as the characters of a string")

@@ -34,7 +34,7 @@ impl<'a> FromSql<'a> for Id {
 }
 // to here
 
-/// Stands in for the crate scru64: what of its type is used here.
+/// Stands in for the crate scru64: the parts of its type used here.
 mod scru64 {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Scru64Id(u64);
@@ -80,7 +80,7 @@ impl Tests {
         }
     }
 
-    /// The first value of the first row; the SQLSTATE, or what the driver says, if it fails
+    /// The first value of the first row; the SQLSTATE, or the driver's message, if it fails
     async fn value<T>(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<T, String>
     where
         T: for<'a> FromSql<'a>,
@@ -93,7 +93,7 @@ impl Tests {
     }
 }
 
-/// What psql prints, without the last line feed
+/// psql's output, without the last line feed
 fn psql(sql: &str) -> String {
     let psql = std::env::var("PSQL").unwrap();
     let output = Command::new(psql).args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql]).output().unwrap();

@@ -1,5 +1,5 @@
 -- check.sql
---		What the tests beside this file use: check(what, holds) gives the line that
+--		Used by the tests beside this file: check(what, holds) gives the line that
 --		scripts/test-neighbours counts. A file that ends with an error has failed.
 
 \set ON_ERROR_STOP on

@@ -1,6 +1,6 @@
 -- citus.sql
---		What doc/distributed.md says of Citus. scripts/test-citus runs it on a coordinator
---		and two workers that lease their nodes from a realm.
+--		The claims of doc/distributed.md about Citus. scripts/test-citus runs it on a coordinator
+--		and two workers leasing their nodes from a realm.
 
 \ir check.sql
 

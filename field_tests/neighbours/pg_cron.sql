@@ -43,7 +43,7 @@ SELECT cron.schedule('visit_retention', '20 0 * * *', $$DELETE FROM visit WHERE 
 -- A job's IDs are of the server's node, as all are.
 SELECT cron.schedule('visit_insert', '* * * * *', $$INSERT INTO visit (who) VALUES ('cron')$$);
 
--- What the procedure has made itself
+-- Made by the procedure itself
 SET TimeZone = 'UTC';
 SELECT "check"('partitions of 8 days are there', count(*) = 8) FROM pg_inherits WHERE inhparent = 'event'::regclass;
 INSERT INTO event (what) VALUES ('now');

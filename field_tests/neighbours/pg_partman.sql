@@ -1,6 +1,6 @@
 -- pg_partman.sql
 --		pg_partman 5 takes a scru64 column for one of type text, which it knows how to
---		partition by time, once it has been told to.
+--		partition by time, once it is configured to.
 
 \ir check.sql
 

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 #
 # servers.sh
-#		What the programs beside this file have in common: servers, a load, checks. They
+#		Shared by the programs beside this file: servers, a load, checks. They
 #		run as the server's user, and everything is in a folder of theirs below the
 #		current one, sockets too. To be sourced with the folder of PostgreSQL's programs.
 #
-# IDs run ahead of the clock here, by most of an hour: only the ceiling keeps a server that
-# was restored or promoted from giving out the IDs of its rows again.
+# IDs run ahead of the clock here, by most of an hour: only the ceiling keeps a restored
+# or promoted server from issuing the IDs of its rows again.
 
 set -euo pipefail
 
@@ -16,9 +16,9 @@ folder=$PWD/${0##*/}
 mkdir "$folder"
 cd "$folder"
 export PGHOST=$folder PGUSER=postgres PGDATABASE=postgres
-load=					# process that inserts rows
+load=					# process inserting rows
 
-# A line that scripts/test-neighbours counts: does the command hold?
+# A line for scripts/test-neighbours to count: does the command hold?
 check()
 {
 	local what=$1
@@ -86,7 +86,7 @@ stop()
 	pg_ctl -D "$1" -m "${2:-fast}" -w -t 300 stop >/dev/null
 }
 
-# What a tool does on another machine by ssh is done here.
+# Run here whatever a tool runs on another machine by ssh.
 make_local_ssh()
 {
 	mkdir bin
@@ -147,7 +147,7 @@ await_load()
 	end_load
 }
 
-# All rows that a server has
+# All rows of a server
 rows()
 {
 	ask "$1" "SELECT count(*), md5(string_agg(id::text, '' ORDER BY id)) FROM event"
@@ -158,8 +158,8 @@ has_rows()
 	[[ $(rows "$1") == "$2" ]]
 }
 
-# Make an ID: is it above every row's, and not far above?  If the clock were, too, that would
-# say nothing.
+# Make an ID: is it above every row's, and not far above?  If the clock were, too, this would
+# prove nothing.
 continues()
 {
 	[[ $(ask "$1" "INSERT INTO event (what) SELECT 'new' RETURNING id > (SELECT max(id) FROM event),
@@ -172,7 +172,7 @@ checksums_are_right()
 	pg_checksums --check -D "$1" >/dev/null
 }
 
-# What has to hold of a server that was restored or promoted: what it is, its port, its rows
+# Must hold of a restored or promoted server: its description, its port, its rows
 check_server()
 {
 	wait_until is_true "$2" 'NOT pg_is_in_recovery()'
@@ -180,7 +180,7 @@ check_server()
 	check "$1: the first new ID is next above every row's" continues "$2"
 }
 
-# The same of one that was restored and is not running: what it is, its name, its port, its
+# The same of a restored one that is not running: its description, its name, its port, its
 # rows
 check_restored()
 {

@@ -28,7 +28,7 @@ INSERT INTO event (what) SELECT 'now' FROM generate_series(1, 10);
 SELECT "check"('rows are in chunks of an hour', count(*) BETWEEN 55 AND 56) FROM show_chunks('event');
 SELECT "check"('and all are there', (SELECT count(*) FROM event) = (SELECT count(*) + 10 FROM plain));
 
--- Every comparison finds the rows that it finds in a plain table.
+-- Every comparison finds the same rows as in a plain table.
 CREATE FUNCTION wrong(condition text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,6 @@
 import os
 
-# The server is that of PGHOST, PGPORT, PGUSER and so on.
+# PGHOST, PGPORT, PGUSER and so on name the server.
 DATABASES = {"default": {
     "ENGINE": "django.db.backends.postgresql",
     "NAME": os.environ.get("PGDATABASE", "events"),

@@ -28,14 +28,14 @@ def events(request):
     if form.errors or not wanted.is_valid():
         return HttpResponseBadRequest()
 
-    # A time is compared with the IDs themselves, so the primary key serves that too.
+    # PostgreSQL compares a time with the IDs themselves, so the primary key serves it too.
     found = Event.objects.order_by("-id")
     for name, lookup in [("before", "id__lt"), ("since", "id__gte"), ("until", "id__lt")]:
         if wanted.cleaned_data[name]:
             found = found.filter(**{lookup: wanted.cleaned_data[name]})
     try:
         page = list(found[:PAGE])
-    except DataError:  # no ID, or a time zone that is none to PostgreSQL
+    except DataError:  # no ID, or no time zone of PostgreSQL's
         return HttpResponseBadRequest()
 
     older = request.GET.copy()
