@@ -2,7 +2,7 @@
 --		7. Queries as people type them and simple drivers send them: each parsed,
 --		planned and executed by itself, by the simple protocol.
 --
--- What counts is the processor time of the server's process, as the kernel keeps it:
+-- Measured is the processor time of the server's process, as the kernel keeps it:
 -- not the client's, nor the way to it. The tables have the same rows and one index
 -- each, and the IDs are not printed: nothing but the type of the index differs.
 
@@ -58,7 +58,7 @@ END
 $$;
 
 -- psql sends each of these by itself. The contenders of a subject take turns, and one
--- has many short turns, so that what else the machine does falls on all of them.
+-- has many short turns, so other work of the machine falls on all of them.
 \o /dev/null
 WITH turn AS (
 	SELECT *, random() AS lot FROM generate_series(0, 10 * :rounds) AS round, adhoc

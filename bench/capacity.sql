@@ -1,15 +1,14 @@
 -- bench/capacity.sql
---		6. What a saturated node gives, of the IDs its format has room for.
+--		6. The share of its format's IDs that a saturated node issues.
 --
 -- A node is driven until it runs ahead of the clock by the whole allowance and has
--- to wait, then measured between two of its IDs: those generated, divided by
--- all that lie between the two. So no clock is in it but the node's own.
+-- to wait, then measured between two of its IDs: IDs generated, divided by
+-- all between the two. So no clock is in it but the node's own.
 
 SET search_path = bench, public;
 
 -- Sizes of 1 and 2 have room for more than one session may be able to generate:
--- then the clock runs ahead of the node, and the share says what the processor
--- gives.
+-- then the clock runs ahead of the node, and the processor limits the share.
 CREATE PROCEDURE measure_capacity(seconds double precision) LANGUAGE plpgsql AS $$
 DECLARE
 	first bigint;

@@ -1,23 +1,23 @@
 # shellcheck shell=bash
 #
 # feeds.sh
-#		Reading what is new, in the ways that people read it: what a reader misses, how
-#		long it waits, and what it costs those who write.
+#		Ways of reading new rows: the rows a reader misses, its waits, and the cost for
+#		writers.
 #
 # To be sourced by scripts/bench.
 #
-# All of them have the same load: so many clients that insert rows, most in transactions
+# All of them have the same load: so many clients inserting rows, most in transactions
 # of one statement. Some take a while between the ID and the commit, some of these roll
 # back, and one transaction is open for seconds. One reader looks every few milliseconds.
-# A row that was committed, and that the reader has not got when all is over, is missed.
+# A committed row that the reader has not got at the end is missed.
 
 readonly feed_clients=8
 readonly feed_poll="5 ms"
 readonly feed_batch=1000
-# More than the reader that stays behind waits
+# More than the wait of the reader staying behind
 readonly feed_drain_seconds=7
 
-# What precedes the ID in each transaction of a writer, if anything
+# SQL before the ID in each transaction of a writer, if any
 feed_guard()
 {
 	case $1 in
@@ -27,7 +27,7 @@ feed_guard()
 	esac
 }
 
-# The scripts of the writers. pgbench sends what ends with \; together with what follows.
+# The scripts of the writers. pgbench sends a statement ending with \; with the next one.
 write_writers()
 {
 	local payload="repeat('x', 100)" begin guard
@@ -67,7 +67,7 @@ feed_query()
 	esac
 }
 
-# The reader: keep what is new, with the time, and go on after it.
+# The reader: keep new rows, with the time, and go on after them.
 write_reader()
 {
 	local position="coalesce(max(id), :last) AS last"
@@ -122,7 +122,7 @@ end_reader()
 	[[ $1 != logical* ]] || query "SELECT pg_drop_replication_slot('feed')" >/dev/null
 }
 
-# What was written and read. The latency is from the commit to the reader.
+# Rows written and read. The latency is from the commit to the reader.
 keep_feed()
 {
 	query "COPY (
@@ -186,7 +186,7 @@ run_feed()
 	done
 	end_reader "$1"
 	keep_feed "$1" "$2"
-	# a node that nobody uses any more has its place, and the watermark waits for its tick
+	# a node no longer used has its place, and the watermark waits for its tick
 	[[ -z $other_node ]] || restart_feeds
 }
 

@@ -8,8 +8,8 @@
  * Asks as servers do: a connection for each call, a renewal after a third of the TTL
  * (seconds), give or take a tenth.  A holder lives for ten minutes on average.  Half of
  * them end with a release, half without a word; each comes back within a minute.
- * POSTMASTER is the process ID of the realm's server, whose use of the processors is
- * printed, with that of all its processes.
+ * POSTMASTER is the process ID of the realm's server.  Its use of the processors is
+ * printed, together with that of all its processes.
  *
  * Prints a line a minute; exits with 1 if anything was refused.
  *

@@ -1,9 +1,9 @@
 -- bench/ids.sql
---		1. What an ID costs, in one session. (Several sessions: scripts/bench.)
+--		1. The cost of an ID, in one session. (Several sessions: scripts/bench.)
 --
 -- Every statement calls its function once a row and throws the values away; the
--- baseline calls one of the server's own that returns a number it has at hand.
--- A set that the select list returns is the cheapest way to so many rows.
+-- baseline calls one of the server's own, which returns a number it has ready.
+-- A set in the select list is the cheapest way to so many rows.
 
 SET search_path = bench, public;
 

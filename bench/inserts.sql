@@ -1,6 +1,6 @@
 -- bench/inserts.sql
---		2. INSERT ... SELECT with a DEFAULT primary key, what it leaves (size of table
---		and index, WAL), and COPY in. (Single rows: scripts/bench.)
+--		2. INSERT ... SELECT with a DEFAULT primary key, its table's size, its index's
+--		size, its WAL, and COPY in. (Single rows: scripts/bench.)
 
 SET search_path = bench, public;
 
@@ -49,7 +49,7 @@ $$;
 
 CALL measure_sizes();
 
--- COPY in, of the rows that are there now, into a table with a primary key
+-- COPY in, of the present rows, into a table with a primary key
 SELECT format('COPY (SELECT * FROM %I LIMIT %s) TO %L (FORMAT %s)',
 			  'into ' || contender, :rows / 2, :'work' || '/tmp/' || contender || '.' || form, form)
 FROM source, (VALUES ('text'), ('binary')) AS f (form)

@@ -25,7 +25,7 @@ CREATE FUNCTION time_of(id uuid) RETURNS timestamptz LANGUAGE sql IMMUTABLE
 RETURN to_timestamp(('x' || left(translate(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0);
 \endif
 
--- What there is no function for: the least uuid of a time
+-- Missing in PostgreSQL: the least uuid of a time
 CREATE FUNCTION least_uuid(ts timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE
 RETURN (lpad(to_hex(ceil(extract(epoch FROM ts) * 1000)::bigint), 12, '0') || '70008' || repeat('0', 15))::uuid;
 
@@ -48,7 +48,7 @@ CHECKPOINT;
 SELECT now() - interval '1 hour' AS since
 \gset
 
--- The same moment for all, but as an expression that is not a constant
+-- The same moment for all, but not as a constant
 CREATE FUNCTION since() RETURNS timestamptz LANGUAGE sql STABLE
 RETURN current_setting('bench.since')::timestamptz;
 SELECT format('ALTER DATABASE %I SET bench.since = %L', current_database(), :'since')
@@ -62,7 +62,7 @@ INSERT INTO last_hour (contender, statement, tables) VALUES
 	('uuid v7, time extracted', 'SELECT sum(payload) FROM hour_uuid WHERE time_of(id) >= (SELECT since())', 'hour_uuid'),
 	('uuid v7, bound made by hand', 'SELECT sum(payload) FROM hour_uuid WHERE id >= least_uuid(since())', 'hour_uuid');
 
--- Those that use an index, many times over: one is too quick to be timed.
+-- Those with an index, many times over: one is too quick to be timed.
 INSERT INTO contender (subject, contender, statement)
 SELECT 'rows of the last hour, 100 times', contender, format($_$
 	DO $$
@@ -80,7 +80,7 @@ SELECT 'rows of the last hour, once', contender, statement FROM last_hour ORDER 
 CALL measure('rows of the last hour, 100 times', :rounds);
 CALL measure('rows of the last hour, once', 1);
 
--- Buffers, and what the planner thought
+-- Buffers, and the planner's estimate
 CREATE PROCEDURE explain_last_hour() LANGUAGE plpgsql AS $$
 DECLARE
 	l record;
@@ -89,7 +89,7 @@ DECLARE
 BEGIN
 	FOR l IN SELECT * FROM last_hour ORDER BY place LOOP
 		EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ' || l.statement INTO plan;
-		-- not the sub-select that gives the time
+		-- not the sub-select with the time
 		scan := jsonb_path_query_first(plan, '$[0].Plan.Plans[*] ? (@."Parent Relationship" == "Outer")');
 		INSERT INTO result (subject, contender, round, value, unit) VALUES
 			('last hour: buffers', l.contender, 1,

@@ -1,5 +1,5 @@
 -- bench/nodes.sql
---		What an ID costs a session that draws from many nodes, in random order.
+--		The cost of an ID for a session drawing from many nodes, in random order.
 --
 -- 128 nodes have a slot at the same time, so that of 1,024 nearly every one has to
 -- come back to one. Setting the node is part of it, for all of them alike. None of

@@ -1,13 +1,13 @@
 -- bench/report.sql
---		What was measured, a row for each contender of a subject: the median of its rounds,
---		that divided by the median of the one that it is compared with, and the spread: the
---		greatest minus the least round, of the median. "wanted" is what the ratio has to be.
+--		The measurements, a row for each contender of a subject: the median of its rounds,
+--		its ratio to the median of the contender it is compared with, and the spread: the
+--		greatest minus the least round, of the median. "wanted" is the wanted ratio.
 
 SET search_path = bench, public;
 
 CREATE TEMPORARY VIEW figure AS
 SELECT min(place) AS place, subject, contender, unit,
-	   -- of rows that were missed, all count
+	   -- missed rows: all count
 	   CASE unit WHEN 'rows' THEN sum(value) ELSE percentile_cont(0.5) WITHIN GROUP (ORDER BY value) END AS median,
 	   max(value) - min(value) AS width
 FROM result GROUP BY subject, contender, unit;

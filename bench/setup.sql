@@ -1,14 +1,13 @@
 -- bench/setup.sql
---		The benchmark's own objects: what is compared, what was measured, and the
---		procedure that measures.
+--		The benchmark's own objects: contenders, results, and the measuring procedure.
 --
 -- A subject is one question, such as the cost of an ID. Its contenders are
--- measured in turn, round by round, in an order drawn by lot each time: what happens
--- to the machine meanwhile happens to all of them, and none always follows the one
--- that leaves the caches full.
+-- measured in turn, round by round, in an order drawn by lot each time: other work
+-- of the machine falls on all of them, and none always follows the one leaving the
+-- caches full.
 
 CREATE EXTENSION scru64;
--- What people have installed besides
+-- Other extensions, if installed
 DO $$
 DECLARE
 	name text;
@@ -25,7 +24,7 @@ $$;
 CREATE SCHEMA bench;
 SET search_path = bench, public;
 
--- What a table can take its IDs from: the type, the function of the DEFAULT.
+-- Sources of a table's IDs: the type, the function of the DEFAULT.
 CREATE TABLE source (
 	contender text PRIMARY KEY,
 	place integer GENERATED ALWAYS AS IDENTITY,
@@ -52,8 +51,8 @@ FROM (VALUES
 ) AS s (contender, type, call, needs)
 WHERE s.needs IS NULL OR to_regprocedure(s.needs) IS NOT NULL;
 
--- Contenders of a subject. "before" is run untimed, "statement" is what is
--- measured; "rows" is by what the time is divided, if the result is per row.
+-- Contenders of a subject. "before" runs untimed, "statement" is measured; "rows"
+-- divides the time, if the result is per row.
 CREATE TABLE contender (
 	subject text,
 	place integer GENERATED ALWAYS AS IDENTITY,
@@ -74,7 +73,7 @@ CREATE TABLE result (
 );
 
 -- Measure a subject: in ns per row where rows are given, else in ms. With a
--- baseline, a contender of the subject, results are what is above it in the
+-- baseline, a contender of the subject, results are the excess over it in the
 -- same round, and its own is left out.
 CREATE PROCEDURE measure(subject text, rounds integer, baseline text DEFAULT NULL)
 LANGUAGE plpgsql AS $$

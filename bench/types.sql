@@ -2,7 +2,7 @@
 --		3. Text out and in.  4. Lookups, scans, sorts, joins, aggregates, indexes.
 --
 -- The same rows under three types: IDs as a node generates them; the bigints
--- that they are inside; uuids made of them by a hash, as random as any. Twice the
+-- inside them; uuids made of them by a hash, as random as any. Twice the
 -- rounds for 4., where small differences are the question.
 
 SET search_path = bench, public;
@@ -26,7 +26,7 @@ FROM type_of
 VACUUM (ANALYZE, FREEZE);
 CHECKPOINT;
 
--- Text: over a scan that does everything but that
+-- Text: over a scan without the conversion
 INSERT INTO contender (subject, contender, statement, rows)
 SELECT s.subject, t.contender, format(s.statement, t.type), :rows / 2
 FROM type_of AS t, (VALUES

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
 #
 # watermark.sh
-#		What the watermark costs: whoever makes IDs, against a tree of another commit, and
-#		whoever asks for it.
+#		The cost of the watermark: for making IDs, against a tree of another commit, and
+#		for asking for it.
 #
 # To be sourced by scripts/bench.
 
-# More than what is compared needs at a time
+# More than the comparison needs at a time
 readonly watermark_sessions=100
 readonly watermark_nodes=128
 readonly against_port=5433
 
-# Build the other commit, and make an installation of PostgreSQL that has it: a server
+# Build the other commit, and make an installation of PostgreSQL with it: a server
 # finds its files by where its program is, so programs are copied, and the rest is links.
 # Sets against_bindir.
 install_against()
@@ -31,7 +31,7 @@ install_against()
 	done
 }
 
-# Both servers have what the statements need.
+# Give both servers the objects of the statements.
 start_against()
 {
 	local port
@@ -49,8 +49,8 @@ start_against()
 	done
 }
 
-# One pair: the time that this tree takes, of that of the other; who begins is drawn by
-# lot. Arguments: what, round, then those of tps()
+# One pair: this tree's time, divided by the other's; a lot decides which begins.
+# Arguments: what, round, then those of tps()
 compare_trees()
 {
 	local what=$1 round=$2 port
@@ -83,7 +83,7 @@ measure_ids_against()
 	store
 }
 
-# Transactions that have made IDs, and stay open until close_transactions
+# Transactions with IDs, which stay open until close_transactions
 open_transactions()
 {
 	say "BEGIN; INSERT INTO bench.watermark_row (payload) VALUES (1); SELECT pg_sleep(3600);" >"$work/tmp/open.sql"

@@ -1,9 +1,8 @@
 -- bench/watermark.sql
---		What a call of scru64_watermark() costs, over that of a function of the server
---		that returns a number it has at hand.
+--		The cost of a call of scru64_watermark(), over a function of the server that
+--		returns a number it has ready.
 --
--- Each call is in a transaction of its own: in one, the second is told what the first
--- was.
+-- Each call is in a transaction of its own: in one, the second repeats the first.
 
 SET search_path = bench, public;
 
