@@ -19,8 +19,15 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "access/stratnum.h"
+#include "catalog/pg_type_d.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/supportnodes.h"
 #include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+#include "utils/typcache.h"
 
 #include "type/id_time.h"
 
@@ -29,6 +36,7 @@ PG_FUNCTION_INFO_V1(scru64_from_parts);
 PG_FUNCTION_INFO_V1(scru64_min);
 PG_FUNCTION_INFO_V1(scru64_max);
 PG_FUNCTION_INFO_V1(scru64_in_range);
+PG_FUNCTION_INFO_V1(scru64_time_support);
 
 static TimestampTz
 id_time(uint64 id)
@@ -140,4 +148,67 @@ scru64_in_range(PG_FUNCTION_ARGS)
 							   PG_GETARG_DATUM(2),
 							   PG_GETARG_DATUM(3),
 							   PG_GETARG_DATUM(4));
+}
+
+/* id OPERATOR constant, as the planner has it. */
+static Expr *
+compare_id(Expr *id, int strategy, Datum constant)
+{
+	Oid			type = exprType((Node *) id);
+	TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY);
+
+	return make_opclause(get_opfamily_member(entry->btree_opf, type, type, strategy),
+						 BOOLOID, false, id,
+						 (Expr *) makeConst(type, -1, InvalidOid, entry->typlen, constant,
+											false, entry->typbyval),
+						 InvalidOid, InvalidOid);
+}
+
+/*
+ * scru64_time_support(internal) -> internal
+ *
+ * Planner support of the comparisons of an ID with a time.  If the time is a
+ * constant, the planner gets at once the comparison of IDs to which it would
+ * simplify the function's body, in a tenth of the time.
+ */
+Datum
+scru64_time_support(PG_FUNCTION_ARGS)
+{
+	static const struct
+	{
+		const char *name;
+		int			strategy;
+		PGFunction	bound;
+	}			comparisons[] = {
+		{"scru64_lt_timestamptz", BTLessStrategyNumber, scru64_min},
+		{"scru64_le_timestamptz", BTLessEqualStrategyNumber, scru64_max},
+		{"scru64_ge_timestamptz", BTGreaterEqualStrategyNumber, scru64_min},
+		{"scru64_gt_timestamptz", BTGreaterStrategyNumber, scru64_max},
+		{"timestamptz_lt_scru64", BTGreaterStrategyNumber, scru64_max},
+		{"timestamptz_le_scru64", BTGreaterEqualStrategyNumber, scru64_min},
+		{"timestamptz_ge_scru64", BTLessEqualStrategyNumber, scru64_max},
+		{"timestamptz_gt_scru64", BTLessStrategyNumber, scru64_min}
+	};
+	SupportRequestSimplify *request = (SupportRequestSimplify *) PG_GETARG_POINTER(0);
+	Expr	   *id;
+	Const	   *time;
+	char	   *name;
+
+	if (!IsA(request, SupportRequestSimplify))
+		PG_RETURN_POINTER(NULL);
+	id = linitial(request->fcall->args);
+	time = lsecond(request->fcall->args);
+	if (exprType((Node *) id) == TIMESTAMPTZOID)
+	{
+		id = lsecond(request->fcall->args);
+		time = linitial(request->fcall->args);
+	}
+	name = get_func_name(request->fcall->funcid);
+	if (IsA(time, Const) && name != NULL)
+		for (int i = 0; i < (int) lengthof(comparisons); i++)
+			if (strcmp(name, comparisons[i].name) == 0)
+				PG_RETURN_POINTER(compare_id(id, comparisons[i].strategy,
+											 DirectFunctionCall1(comparisons[i].bound,
+																 time->constvalue)));
+	PG_RETURN_POINTER(NULL);
 }

@@ -3,25 +3,21 @@
  * selectivity.c
  *		Row estimates for the inequality operators of scru64.
  *
- * The estimates are PostgreSQL's own for bigint.  Two things have to be done for
- * them that the planner does by itself only for types and estimators that it knows
- * by OID:
+ * The estimates are PostgreSQL's own for bigint.  The planner does two things for
+ * types and estimators that it knows by OID, and for no others:
  *
- *	- Within a histogram bin it interpolates on a linear scale, which it has
- *	  for bigint and not for scru64.  So its estimators get the clause
- *	  relabelled as bigint.
+ *	- It interpolates within a histogram bin, on a linear scale.  So its
+ *	  estimators get the operands relabelled as bigint.
  *
- *	- "id >= a AND id < b" is one range, not two independent conditions.  The
- *	  planner pairs the bounds by the names of its own estimators, and
- *	  multiplies what any other estimator returns.  So the estimator here looks
- *	  for the other bound itself: the lower bound gets its own estimate and the
- *	  upper bound the share of the rest, so that their product is the range's.
+ *	- It takes "id >= a AND id < b" for one range, and not for two independent
+ *	  conditions whose estimates it multiplies.  So the estimator here finds the
+ *	  other bound itself: the lower bound gets its own estimate and the upper
+ *	  bound the share of the rest, and their product is the range's.
  *
- * The planner asks about one condition at a time and does not say what it is
- * ANDed with.  A search for that in every call would take time with the square
- * of the number of conditions.  So a relation's conditions are walked once in a
- * plan, and conditions that are ANDed are estimated together, when the planner
- * asks about the first of them.
+ * The planner asks about one condition at a time and does not say with which others
+ * it is ANDed.  A search in every call would take time with the square of their
+ * number.  So the first call for a column estimates all its bounds, and later ones find
+ * theirs in a hash table, which goes with the planner's memory.
  *
  * Estimates only: a wrong guess here costs time, never a wrong result.
  *
@@ -35,8 +31,6 @@
 #include "access/stratnum.h"
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
-#include "nodes/memnodes.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/clauses.h"
@@ -48,41 +42,21 @@
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
 
-/* What the planner takes for a range that is empty up to rounding. */
-#define TINY_RANGE_SEL		1.0e-10
-#define ROUNDING_ERROR		0.01
+/* A bound of a column. */
+typedef struct Bound
+{
+	List	   *args;			/* hash key: the operator's, as the planner has them */
+	Selectivity share;			/* of the rows that the other bounds have kept */
+} Bound;
 
-/* As most plans have; there may be more. */
-#define FEW_CONJUNCTS		16
-
-/* A varRelid that the planner never asks about. */
-#define NOT_ESTIMATED		(-1)
-
-/* The context of an estimate. */
-typedef struct Context
+/* The first call for a column, or for an expression of columns. */
+typedef struct Call
 {
 	PlannerInfo *root;
-	int			varRelid;
 	Oid			opfamily;		/* btree, of the type */
-	HTAB	   *known;			/* the plan's conjuncts */
-} Context;
-
-/* An operator expression that is ANDed with others. */
-typedef struct Conjunct
-{
-	List	   *args;			/* hash key: the list that the planner calls with */
-	List	   *conjuncts;		/* what it is ANDed with, itself included */
-	int			varRelid;		/* that the share is for, or NOT_ESTIMATED */
-	Selectivity share;			/* of the rows that the other bounds have kept */
-} Conjunct;
-
-/* The tightest bounds of a column among conditions that are ANDed. */
-typedef struct Range
-{
-	Node	   *column;			/* or an expression of columns */
-	Conjunct   *lower;			/* NULL if there is none */
-	Conjunct   *upper;
-} Range;
+	Node	   *column;
+	HTAB	   *bounds;			/* that have been estimated */
+} Call;
 
 PG_FUNCTION_INFO_V1(scru64_ineqsel);
 
@@ -94,281 +68,189 @@ static const PGFunction core_estimators[BTMaxStrategyNumber + 1] = {
 	[BTGreaterStrategyNumber] = scalargtsel
 };
 
-static Node *
-strip_restrictinfo(Node *clause)
+/* The bounds of the query that was planned last, and the planner's context. */
+static HTAB *last_bounds = NULL;
+static MemoryContext last_planner_cxt = NULL;
+
+/* A context is about to be freed that has these bounds. */
+static void
+forget_bounds(void *bounds)
 {
-	return IsA(clause, RestrictInfo) ?
-		(Node *) ((RestrictInfo *) clause)->clause : clause;
+	if (last_bounds == bounds)
+		last_bounds = NULL;
+}
+
+/* The bounds of a query; none yet if it is another than that of the last call. */
+static HTAB *
+bounds_of_query(MemoryContext planner_cxt)
+{
+	if (last_bounds == NULL || last_planner_cxt != planner_cxt)
+	{
+		MemoryContext cxt = AllocSetContextCreate(planner_cxt, "scru64 bounds", ALLOCSET_SMALL_SIZES);
+		MemoryContextCallback *callback = MemoryContextAlloc(cxt, sizeof(*callback));
+		HASHCTL		ctl = {
+			.keysize = sizeof(List *),
+			.entrysize = sizeof(Bound),
+			.hcxt = cxt
+		};
+
+		last_bounds = hash_create("scru64 bounds", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		last_planner_cxt = planner_cxt;
+		callback->func = forget_bounds;
+		callback->arg = last_bounds;
+		MemoryContextRegisterResetCallback(cxt, callback);
+	}
+	return last_bounds;
 }
 
 /* Core's estimate of an inequality, whatever else is known of the column. */
 static Selectivity
-estimate_alone(const Context *context, Oid operator, Node *left, Node *right)
+estimate_alone(PlannerInfo *root, Oid operator, int strategy, List *args, int varRelid)
 {
-	int			strategy = get_op_opfamily_strategy(operator, context->opfamily);
-	List	   *args = lappend(list_make1(left), right);
+	List	   *relabelled = NIL;
 	ListCell   *lc;
 
 	CHECK_FOR_INTERRUPTS();
 	foreach(lc, args)
-		lfirst(lc) = applyRelabelType(lfirst(lc), INT8OID, -1, InvalidOid,
-									  COERCE_IMPLICIT_CAST, -1, false);
+		relabelled = lappend(relabelled,
+							 applyRelabelType(lfirst(lc), INT8OID, -1, InvalidOid,
+											  COERCE_IMPLICIT_CAST, -1, false));
 	return DatumGetFloat8(DirectFunctionCall4(core_estimators[strategy],
-											  PointerGetDatum(context->root),
+											  PointerGetDatum(root),
 											  ObjectIdGetDatum(operator),
-											  PointerGetDatum(args),
-											  Int32GetDatum(context->varRelid)));
-}
-
-/* Is a side of an operator a constant, or as good as one?  Simplify it if so. */
-static bool
-is_value(const Context *context, Node **side)
-{
-	Node	   *value = estimate_expression_value(context->root, *side);
-
-	if (!is_pseudo_constant_clause(value))
-		return false;
-	*side = value;
-	return true;
-}
-
-/* The range of a column, new if it is not among them. */
-static Range *
-range_of(Node *column, List **ranges)
-{
-	Range	   *range;
-	ListCell   *lc;
-
-	foreach(lc, *ranges)
-	{
-		range = lfirst(lc);
-		if (equal(range->column, column))
-			return range;
-	}
-	range = palloc0(sizeof(Range));
-	range->column = column;
-	*ranges = lappend(*ranges, range);
-	return range;
+											  PointerGetDatum(relabelled),
+											  Int32GetDatum(varRelid)));
 }
 
 /*
- * Estimate a conjunct alone, if it is an inequality.  One between a column and a
- * value is a bound, and may make the column's range tighter.
+ * If a condition is a bound of the column and has no estimate yet, estimate it.
+ * Compare it with the tightest bounds so far, the upper one and the lower one.
  */
 static void
-estimate_conjunct(const Context *context, OpExpr *op, List **ranges)
+estimate_bound(const Call *call, OpExpr *op, Bound *tightest[2])
 {
-	int			strategy = get_op_opfamily_strategy(op->opno, context->opfamily);
-	Conjunct   *conjunct = hash_search(context->known, &op->args, HASH_FIND, NULL);
+	int			strategy = get_op_opfamily_strategy(op->opno, call->opfamily);
 	Node	   *left;
 	Node	   *right;
 	bool		varonleft;
-	bool		is_bound;
-	Range	   *range;
-	Conjunct  **tightest;
+	Selectivity share;
+	Bound	   *bound;
+	Bound	  **other;
 
-	if (conjunct == NULL || core_estimators[strategy] == NULL)
+	if (core_estimators[strategy] == NULL ||
+		hash_search(call->bounds, &op->args, HASH_FIND, NULL) != NULL)
 		return;
 	left = linitial(op->args);
 	right = lsecond(op->args);
-	varonleft = is_value(context, &right);
-	is_bound = varonleft || is_value(context, &left);
-	conjunct->varRelid = context->varRelid;
-	conjunct->share = estimate_alone(context, op->opno, left, right);
-	if (!is_bound)
+	varonleft = equal(left, call->column);
+	if (!is_pseudo_constant_clause(varonleft ? right : left) ||
+		!(varonleft || equal(right, call->column)))
 		return;
 
-	range = range_of(varonleft ? left : right, ranges);
-	tightest = (strategy < BTEqualStrategyNumber) == varonleft ?
-		&range->upper : &range->lower;
+	share = estimate_alone(call->root, op->opno, strategy, op->args, 0);
+	bound = hash_search(call->bounds, &op->args, HASH_ENTER, NULL);
+	bound->share = share;
+	other = &tightest[(strategy < BTEqualStrategyNumber) == varonleft ? 0 : 1];
 	/* of two, the one that keeps more is redundant */
-	if (*tightest != NULL && (*tightest)->share <= conjunct->share)
-		conjunct->share = 1.0;
+	if (*other != NULL && (*other)->share <= share)
+		bound->share = 1.0;
 	else
 	{
-		if (*tightest != NULL)
-			(*tightest)->share = 1.0;
-		*tightest = conjunct;
+		if (*other != NULL)
+			(*other)->share = 1.0;
+		*other = bound;
 	}
 }
 
-/* The share of rows between two bounds, as clauselist_selectivity() has it. */
-static Selectivity
-range_selectivity(const Context *context, const Range *range)
+/*
+ * Make the product of two bounds' shares the range's, as clauselist_selectivity()
+ * has it.  The lower bound keeps its own as far as it can.
+ */
+static void
+pair_bounds(const Call *call, Bound *upper, Bound *lower)
 {
-	Selectivity result = range->lower->share + range->upper->share - 1.0;
+	Selectivity both;
 
 	/*
 	 * Exactly the default: the estimator knew nothing.  Where constants have 80
 	 * bits, as on i386, a double is never equal to it, in core neither.
 	 */
-	if (range->lower->share == DEFAULT_INEQ_SEL ||
-		range->upper->share == DEFAULT_INEQ_SEL)
-		return DEFAULT_RANGE_INEQ_SEL;
-
-	/* both bounds left the nulls out */
-	result += nulltestsel(context->root, IS_NULL, range->column,
-						  context->varRelid, JOIN_INNER, NULL);
-	if (result > 0.0)
-		return result;
-	return result < -ROUNDING_ERROR ? DEFAULT_RANGE_INEQ_SEL : TINY_RANGE_SEL;
+	if (lower->share == DEFAULT_INEQ_SEL || upper->share == DEFAULT_INEQ_SEL)
+		both = DEFAULT_RANGE_INEQ_SEL;
+	else
+	{
+		/* both bounds left the nulls out */
+		both = lower->share + upper->share - 1.0 +
+			nulltestsel(call->root, IS_NULL, call->column, 0, JOIN_INNER, NULL);
+		/* empty up to rounding, or bounds that were estimated in different ways */
+		if (both <= 0.0)
+			both = both < -0.01 ? DEFAULT_RANGE_INEQ_SEL : 1.0e-10;
+	}
+	lower->share = Max(lower->share, both);
+	upper->share = both / lower->share;
 }
 
-/* Estimate all inequalities among conditions that are ANDed. */
+/* Estimate the column's bounds among conditions that are ANDed. */
 static void
-estimate_conjuncts(const Context *context, List *conjuncts)
+estimate_conditions(const Call *call, List *conditions)
 {
-	List	   *ranges = NIL;
+	Bound	   *tightest[2] = {NULL, NULL};
 	ListCell   *lc;
 
-	foreach(lc, conjuncts)
+	foreach(lc, conditions)
 	{
-		Node	   *clause = strip_restrictinfo(lfirst(lc));
+		Node	   *clause = lfirst(lc);
 
+		if (IsA(clause, RestrictInfo))
+			clause = (Node *) ((RestrictInfo *) clause)->clause;
 		if (IsA(clause, OpExpr))
-			estimate_conjunct(context, (OpExpr *) clause, &ranges);
+			estimate_bound(call, (OpExpr *) clause, tightest);
 	}
-	foreach(lc, ranges)
-	{
-		Range	   *range = lfirst(lc);
-		Selectivity both;
-
-		if (range->lower == NULL || range->upper == NULL)
-			continue;
-		both = range_selectivity(context, range);
-		/* their product, and the lower bound's own as far as it can be */
-		range->lower->share = Max(range->lower->share, both);
-		range->upper->share = both / range->lower->share;
-	}
+	if (tightest[0] != NULL && tightest[1] != NULL)
+		pair_bounds(call, tightest[0], tightest[1]);
 }
 
-/*
- * Note the conjuncts below AND, which a List is here, OR, NOT, IS TRUE and
- * whatever else has conditions in it.  A list of them is itself noted as a key,
- * so that nothing is noted twice.  known is an HTAB: it is a walker's context.
- */
+/* Estimate the column's bounds below a node.  A List's elements are ANDed. */
 static bool
-note_conjuncts(Node *node, void *known)
+estimate_below(Node *node, void *call)
 {
-	List	   *conjuncts = NIL;
-	ListCell   *lc;
-	bool		found;
-
 	if (node == NULL)
 		return false;
-	CHECK_FOR_INTERRUPTS();
-	node = strip_restrictinfo(node);
+	if (IsA(node, RestrictInfo))
+		node = (Node *) ((RestrictInfo *) node)->clause;
 	if (IsA(node, OpExpr))
+	{
+		/* below OR, or estimated already */
+		estimate_conditions(call, list_make1(node));
 		return false;
+	}
 	if (IsA(node, List))
-		conjuncts = (List *) node;
+		estimate_conditions(call, (List *) node);
 	else if (is_andclause(node))
-		conjuncts = ((BoolExpr *) node)->args;
-
-	if (conjuncts != NIL)
-	{
-		(void) hash_search(known, &conjuncts, HASH_ENTER, &found);
-		if (found)
-			return false;
-	}
-	foreach(lc, conjuncts)
-	{
-		OpExpr	   *op = (OpExpr *) strip_restrictinfo(lfirst(lc));
-		Conjunct   *conjunct;
-
-		if (!IsA(op, OpExpr))
-			continue;
-		conjunct = hash_search(known, &op->args, HASH_ENTER, &found);
-		if (found)
-			continue;
-		conjunct->conjuncts = conjuncts;
-		conjunct->varRelid = NOT_ESTIMATED;
-	}
-	return expression_tree_walker(node, note_conjuncts, known);
+		estimate_conditions(call, ((BoolExpr *) node)->args);
+	return expression_tree_walker(node, estimate_below, call);
 }
 
-/* A reset callback that marks a context, see known_conjuncts(). */
+/* Estimate the column's bounds wherever the planner may have found one. */
 static void
-do_nothing(void *known pg_attribute_unused())
+estimate_column(Call *call)
 {
-}
-
-/*
- * The conjuncts noted so far.  They are in a child of the planner's memory context,
- * as the argument of a reset callback: the planner has no place for an estimator to
- * keep anything, and this one goes with the clauses or before.  What leads there is
- * in the same child, so nothing is left that points at what is gone.  A function that
- * is called for an estimate may have queries planned: they have a context of their
- * own.
- */
-static HTAB *
-known_conjuncts(MemoryContext planner_cxt)
-{
-	HASHCTL		ctl = {
-		.keysize = sizeof(List *),
-		.entrysize = sizeof(Conjunct)
-	};
-	MemoryContext child = planner_cxt->firstchild;
-	MemoryContextCallback *holder;
-
-	while (child != NULL && (child->reset_cbs == NULL || child->reset_cbs->func != do_nothing))
-		child = child->nextchild;
-	if (child != NULL)
-		return child->reset_cbs->arg;
-
-	child = AllocSetContextCreate(planner_cxt, "scru64 conjuncts", ALLOCSET_SMALL_SIZES);
-	ctl.hcxt = child;
-	holder = MemoryContextAlloc(child, sizeof(*holder));
-	holder->func = do_nothing;
-	holder->arg = hash_create("scru64 conjuncts", FEW_CONJUNCTS, &ctl,
-							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	MemoryContextRegisterResetCallback(child, holder);
-	return holder->arg;
-}
-
-/* The relation that an expression is about; NULL if there are several or none. */
-static RelOptInfo *
-relation_of(PlannerInfo *root, Node *node)
-{
-	Relids		relids = pull_varnos(root, node);
-	RelOptInfo *rel = NULL;
+	Relids		relids = pull_varnos(call->root, call->column);
 	int			relid = -1;
 
-	while ((relid = bms_next_member(relids, relid)) >= 0)
+	(void) estimate_below(call->root->parse->havingQual, call);
+	/* outer joins have numbers, too */
+	while ((relid = bms_next_member(relids, relid)) >= 0 &&
+		   relid < call->root->simple_rel_array_size)
 	{
-		/* an outer join has a number too */
-		if (relid >= root->simple_rel_array_size ||
-			root->simple_rel_array[relid] == NULL)
+		RelOptInfo *rel = call->root->simple_rel_array[relid];
+
+		if (rel == NULL)
 			continue;
-		if (rel != NULL)
-			return NULL;
-		rel = root->simple_rel_array[relid];
-	}
-	return rel;
-}
-
-/* What an inequality keeps of the rows that other bounds of its column keep. */
-static Selectivity
-estimate_share(Context *context, Oid operator, List *args)
-{
-	RelOptInfo *rel = relation_of(context->root, (Node *) args);
-	Conjunct   *conjunct = NULL;
-
-	/* only bounds of one relation make a range */
-	if (rel != NULL)
-	{
-		context->known = known_conjuncts(context->root->planner_cxt);
-		(void) note_conjuncts((Node *) rel->baserestrictinfo, context->known);
-		(void) note_conjuncts(context->root->parse->havingQual, context->known);
+		(void) estimate_below((Node *) rel->baserestrictinfo, call);
 		/* for what is filtered after an outer join */
-		(void) note_conjuncts((Node *) rel->joininfo, context->known);
-		conjunct = hash_search(context->known, &args, HASH_FIND, NULL);
+		(void) estimate_below((Node *) rel->joininfo, call);
 	}
-	if (conjunct == NULL)
-		return estimate_alone(context, operator, linitial(args), lsecond(args));
-	if (conjunct->varRelid != context->varRelid)
-		estimate_conjuncts(context, conjunct->conjuncts);
-	return conjunct->share;
 }
 
 /*
@@ -379,22 +261,34 @@ estimate_share(Context *context, Oid operator, List *args)
 Datum
 scru64_ineqsel(PG_FUNCTION_ARGS)
 {
+	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
 	Oid			operator = PG_GETARG_OID(1);
-	Context		context = {
-		.root = (PlannerInfo *) PG_GETARG_POINTER(0),
-		.varRelid = PG_GETARG_INT32(3)
-	};
+	List	   *args = (List *) PG_GETARG_POINTER(2);
+	int			varRelid = PG_GETARG_INT32(3);
+	Call		call = {.root = root};
 	Oid			lefttype;
 	Oid			righttype;
-	Selectivity result = DEFAULT_INEQ_SEL;
+	int			strategy;
+	Bound	   *bound;
 
 	op_input_types(operator, &lefttype, &righttype);
-	context.opfamily = lookup_type_cache(lefttype,
-										 TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	call.opfamily = lookup_type_cache(lefttype, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	strategy = get_op_opfamily_strategy(operator, call.opfamily);
+	if (core_estimators[strategy] == NULL)
+		PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
 
-	if (core_estimators[get_op_opfamily_strategy(operator, context.opfamily)] != NULL)
-		result = estimate_share(&context, operator,
-								(List *) PG_GETARG_POINTER(2));
-	CLAMP_PROBABILITY(result);
-	PG_RETURN_FLOAT8(result);
+	/* only bounds of one relation make a range */
+	if (NumRelids(root, (Node *) args) != 1)
+		PG_RETURN_FLOAT8(estimate_alone(root, operator, strategy, args, varRelid));
+
+	call.bounds = bounds_of_query(root->planner_cxt);
+	bound = hash_search(call.bounds, &args, HASH_FIND, NULL);
+	if (bound == NULL)
+	{
+		call.column = is_pseudo_constant_clause(lsecond(args)) ? linitial(args) : lsecond(args);
+		estimate_column(&call);
+		bound = hash_search(call.bounds, &args, HASH_FIND, NULL);
+	}
+	PG_RETURN_FLOAT8(bound != NULL ? bound->share :
+					 estimate_alone(root, operator, strategy, args, varRelid));
 }
