@@ -29,6 +29,7 @@ OBJS = \
 	src/generate/attach.o \
 	src/generate/generate.o \
 	src/generate/generate_errors.o \
+	src/generate/reported.o \
 	src/generate/session.o \
 	src/generate/watermark.o \
 	src/admin/server.o \
@@ -93,8 +94,8 @@ clean: clean-lease-worker
 
 # Every module's symbols share one name space in a server.  Before 16 PostgreSQL
 # shows all of them: hide those of the files that have nothing to show.
-$(addprefix src/, clock.o ceiling/ceiling_page.o ceiling/standbys.o generate/attach.o generate/generate_errors.o generate/session.o \
-	shmem/node_slots.o shmem/slots.o shmem/writers.o) $(filter src/pure/%, $(OBJS)): CFLAGS += -fvisibility=hidden
+$(addprefix src/, clock.o ceiling/ceiling_page.o ceiling/standbys.o generate/attach.o generate/generate_errors.o \
+	generate/reported.o generate/session.o shmem/node_slots.o shmem/slots.o shmem/writers.o) $(filter src/pure/%, $(OBJS)): CFLAGS += -fvisibility=hidden
 
 ifeq ($(if $(NO_TAP_TESTS),$(TAP_TESTS),1),)
 installcheck: no-tap-tests

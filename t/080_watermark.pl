@@ -176,7 +176,7 @@ put($node, '1/8');
 }
 
 # One that asks twice.  Between, a transaction ends that held it back, and no snapshot
-# tells of that.
+# tells of that; and others ask, with snapshots of their own.
 $node->safe_psql(
 	'postgres', q(
 CREATE TABLE part (id scru64, kind integer, n integer) PARTITION BY LIST (kind);
@@ -185,21 +185,48 @@ CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
 CREATE FUNCTION put_parts(n integer) RETURNS void LANGUAGE sql AS $$
 	INSERT INTO part VALUES (scru64_generate(), 1, n), (scru64_generate(), 2, n)
 $$;
+
+-- transactions that end, until somebody has had this lock
+CREATE PROCEDURE go_on_until(lock integer) LANGUAGE plpgsql AS $$
+BEGIN
+	WHILE NOT pg_try_advisory_lock(lock) LOOP
+		PERFORM pg_current_xact_id();
+		COMMIT;
+	END LOOP;
+	PERFORM pg_advisory_unlock(lock);
+END
+$$;
+
+-- ask so often, each time with another snapshot
+CREATE FUNCTION ask(times integer) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	before xid8 := '0';
+BEGIN
+	FOR i IN 1 .. times LOOP
+		WHILE pg_snapshot_xmax(pg_current_snapshot()) = before LOOP
+		END LOOP;
+		before := pg_snapshot_xmax(pg_current_snapshot());
+		PERFORM scru64_watermark();
+	END LOOP;
+	RETURN true;
+END
+$$;
 ));
-foreach my $way ('statement', 'cursor')
+foreach my $case ([ 'statement', 0 ], [ 'statement', 200 ], [ 'cursor', 0 ], [ 'cursor', 200 ])
 {
-	my ($reader, $lock, $open) = map { open_session($node) } (1 .. 3);
+	my ($way, $times) = @{$case};
+	my ($reader, $lock, $open, $other) = map { open_session($node) } (1 .. 4);
 	my $put = "SET scru64.node_spec = '1/8'; SELECT put_parts";
 
 	begin_anew();
 	$node->safe_psql('postgres', "TRUNCATE part; $put(0)");
 	$open->query_safe("SET scru64.node_spec = '1/8'; BEGIN; SELECT scru64_generate()");
 	$node->safe_psql('postgres', "$put(1)");
+	$lock->query_safe('SELECT pg_advisory_lock(2), pg_advisory_lock(3)');
 	if ($way eq 'statement')
 	{
-		$lock->query_safe('SELECT pg_advisory_lock(2)');
 		start_statement($reader,
-			"SELECT string_agg(kind || ' ' || n, ', ') FROM part WHERE id < scru64_watermark() AND CASE WHEN kind = 1 THEN wait_for(2) ELSE true END");
+			"SELECT string_agg(kind || ' ' || n, ', ') FROM part WHERE id < scru64_watermark() AND CASE WHEN kind = 1 THEN wait_for(2) AND ask($times) ELSE true END");
 		ok(waits_for_lock($node, 2), 'a statement reads the first partition');
 	}
 	else
@@ -210,16 +237,70 @@ foreach my $way ('statement', 'cursor')
 	}
 	$open->query_safe('COMMIT');
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM part WHERE id >= scru64_watermark()'), '0', "$way: others are told more");
+	start_statement($other, 'CALL go_on_until(3)');
+	$lock->query_safe('SELECT pg_advisory_unlock(2)');
 	if ($way eq 'statement')
 	{
-		$lock->query_safe('SELECT pg_advisory_unlock(2)');
-		is($reader->query_safe('SELECT'), '1 0, 2 0', "$way: one answer for all partitions");
+		is($reader->query_safe('SELECT'), '1 0, 2 0', "$way: one answer for all partitions, $times others between");
 	}
 	else
 	{
-		is($reader->query_safe('FETCH ALL FROM c'), '2|0', "$way: one answer for all partitions");
+		$reader->query_safe("SELECT ask($times)");
+		is($reader->query_safe('FETCH ALL FROM c'), '2|0', "$way: one answer for all partitions, $times others between");
 	}
-	$_->quit foreach ($reader, $lock, $open);
+	$lock->query_safe('SELECT pg_advisory_unlock(3)');
+	$_->quit foreach ($reader, $lock, $open, $other);
+}
+
+# What is kept for that is of use: a transaction in which nothing is open but the
+# statement that asks keeps little.
+{
+	my ($reader, $lock, $other) = map { open_session($node) } (1 .. 3);
+
+	$lock->query_safe('SELECT pg_advisory_lock(3)');
+	start_statement($other, 'CALL go_on_until(3)');
+	$reader->query_safe("BEGIN;\n" . "SELECT scru64_watermark() AS w \\gset\n" x 4000);
+	cmp_ok($reader->query_safe("SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'scru64 watermarks'"),
+		'<', 30_000, 'answers for snapshots that are gone are not kept');
+	$lock->query_safe('SELECT pg_advisory_unlock(3)');
+	$_->quit foreach ($reader, $lock, $other);
+}
+
+# A statement that asks for each row does so at the cost of a comparison, whatever
+# other sessions do.
+{
+	my @open = map { open_session($node) } (1 .. 20);
+	my ($time, $least_time) = (undef, undef);
+
+	$node->safe_psql(
+		'postgres', q(
+CREATE TABLE many AS SELECT scru64_min(to_timestamp(n)) AS id FROM generate_series(1, 100000) AS n;
+CREATE FUNCTION time_of(condition text) RETURNS double precision LANGUAGE plpgsql AS $$
+DECLARE
+	least double precision := 'infinity';
+	began timestamptz;
+BEGIN
+	FOR i IN 1 .. 7 LOOP
+		began := clock_timestamp();
+		EXECUTE 'SELECT count(*) FROM many WHERE ' || condition;
+		least := least(least, extract(epoch FROM clock_timestamp() - began));
+	END LOOP;
+	RETURN least;
+END
+$$;
+));
+	foreach my $n (0 .. 9)
+	{
+		$open[$n]->query_safe("SET scru64.node_spec = '1/8'; BEGIN; SELECT scru64_generate(); PREPARE TRANSACTION 'ends $n'");
+	}
+	$node->safe_psql('postgres', "COMMIT PREPARED 'ends $_'") foreach (0 .. 9);
+	$_->query_safe('BEGIN; SELECT pg_current_xact_id()') foreach (@open);
+	$node->safe_psql('postgres', 'SELECT pg_current_xact_id()');
+	($time, $least_time) = split(/\|/,
+		$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SELECT time_of('id < scru64_watermark()'), time_of('id < scru64_min(now())')"));
+	note("100,000 rows: $time s, and $least_time s with a time");
+	cmp_ok($time, '<', 5 * $least_time, 'a watermark for each row costs little');
+	$_->quit foreach (@open);
 }
 
 #

@@ -49,24 +49,12 @@
 
 #include "ceiling/ceiling.h"
 #include "clock.h"
+#include "generate/reported.h"
 #include "settings.h"
 #include "shmem/writers.h"
 
 PG_FUNCTION_INFO_V1(scru64_watermark);
 PG_FUNCTION_INFO_V1(scru64_transactions);
-
-/*
- * What this session has found and was told last.  In one statement the function is called
- * more than once, for each partition for example, and must not say two things.
- */
-#define REMEMBERED	64
-
-typedef struct Told
-{
-	uint32		restarts;
-	LocalTransactionId lxid;	/* where it was told, if it was */
-	Answer		answer;
-} Told;
 
 /*
  * Put a node at the end of the past, if its state is still the same.  Else *state is
@@ -154,35 +142,6 @@ settle(uint64 now)
 	return settled;
 }
 
-/*
- * Where a snapshot stands among all of this server; before all if that cannot be told.
- *
- * One that was made by a replication slot goes by the order of the WAL instead, which may
- * be another one while a commit waits for standbys.  Nothing in it says so.
- */
-static SnapshotPlace
-place_of(Snapshot snapshot)
-{
-	SnapshotPlace place = {0};
-	TransactionId own = GetTopTransactionIdIfAny();
-	TransactionId *xids;
-	uint32		count = snapshot->xcnt;
-
-	if (snapshot->snapshot_type != SNAPSHOT_MVCC || snapshot->takenDuringRecovery)
-		return place;
-	xids = palloc((count + 1) * sizeof(TransactionId));
-	if (count > 0)
-		memcpy(xids, snapshot->xip, count * sizeof(TransactionId));
-	/* sessions leave out their own */
-	if (TransactionIdIsNormal(own) && TransactionIdPrecedes(own, snapshot->xmax))
-		xids[count++] = own;
-	place.xmax = widen_xid(snapshot->xmax,
-						   U64FromFullTransactionId(ReadNextFullTransactionId()));
-	place.running = count_distinct(xids, count);
-	pfree(xids);
-	return place;
-}
-
 pg_noreturn static void
 no_watermark(const char *detail, const char *hint)
 {
@@ -207,18 +166,26 @@ bound_of_open(void)
 }
 
 /*
- * Find the watermark, which holds for the snapshots from now on, *present, and return
- * what it is for one that may be older.  Not to be called before the ceiling was loaded.
+ * The watermark for a snapshot, by its place.  Not to be called before the ceiling was
+ * loaded.
+ *
+ * What is found holds for the snapshots from now on.  The session keeps it, for its next
+ * statement: others may call so often that no answer of before that is left in the shared
+ * ring, and the statement would get none.
  *
  * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
  * out before is announced by then, or over, and what is over is in the snapshot (litmus:
  * words-state).
  */
 static uint64
-find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
+find_watermark(SnapshotPlace place)
 {
 	static SnapshotData snapshot = {.snapshot_type = SNAPSHOT_MVCC};
+	static AnswerRing own_answers;
+	static uint32 own_restarts;
 	Watermark  *watermark = &node_slots->watermark;
+	Answer		present;
+	uint32		restarts;
 	uint64		best = 0;
 	bool		found;
 
@@ -232,57 +199,51 @@ find_watermark(SnapshotPlace place, Answer *present, uint32 *restarts)
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 		settled = settle(now);
 		highest = watermark->highest;
-		*restarts = watermark->restarts;
+		restarts = watermark->restarts;
 		LWLockRelease(&node_slots->lock);
 
 		pg_read_barrier();
 		settled = least_of(settled, bound_of_open());
-		present->watermark = Max(highest, settled);
-		present->place = place_of(GetSnapshotData(&snapshot));
+		present.watermark = Max(highest, settled);
+		present.place = place_of(GetSnapshotData(&snapshot));
 
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-		found = *restarts == watermark->restarts;
+		found = restarts == watermark->restarts;
 		if (found)
 		{
-			watermark->highest = Max(watermark->highest, present->watermark);
-			answers_put(&watermark->answers, present->place, present->watermark);
+			watermark->highest = Max(watermark->highest, present.watermark);
+			answers_put(&watermark->answers, present.place, present.watermark);
 			best = answers_best(&watermark->answers, place);
 		}
 		LWLockRelease(&node_slots->lock);
 	} while (!found);
-	return best;
+
+	if (own_restarts != restarts)
+		memset(&own_answers, 0, sizeof(own_answers));
+	own_restarts = restarts;
+	answers_put(&own_answers, present.place, present.watermark);
+	return Max(best, answers_best(&own_answers, place));
 }
 
-/*
- * The watermark for a snapshot of this transaction: the same as before, if it was asked
- * for.
- *
- * Never less than what this session knows for a snapshot that sees less.  So it gets on
- * with each call, also where others call so often that no answer of before is left.
- */
+/* Find the watermark, where one can be known. */
 static uint64
-tell_watermark(SnapshotPlace place)
+check_and_find_watermark(SnapshotPlace place)
 {
-	static Told told[REMEMBERED];
-	static uint32 next = 0;
-	Told		present = {.lxid = InvalidLocalTransactionId};
-	Told		new = {.lxid = compat_lxid(MyProc), .answer.place = place};
+	uint64		watermark;
 
-	for (int i = 0; i < REMEMBERED; i++)
-	{
-		if (told[i].lxid == new.lxid && snapshots_are_same(told[i].answer.place, place))
-			return told[i].answer.watermark;
-	}
-	new.answer.watermark = find_watermark(place, &present.answer, &present.restarts);
-	new.restarts = present.restarts;
-	for (int i = 0; i < REMEMBERED; i++)
-	{
-		if (told[i].restarts == new.restarts && snapshot_sees_all_of(place, told[i].answer.place))
-			new.answer.watermark = Max(new.answer.watermark, told[i].answer.watermark);
-	}
-	told[next++ % REMEMBERED] = present;
-	told[next++ % REMEMBERED] = new;
-	return new.answer.watermark;
+	PreventCommandDuringRecovery("scru64_watermark()");
+	check_server_settings();
+	ceiling_load(clock_tick(), allowance_ticks());
+	if (node_slots->n_writers == 0)
+		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
+							  MaxBackends),
+					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
+	watermark = find_watermark(place);
+	/* not before: the others may have begun meanwhile */
+	if (slots_are_mixed())
+		no_watermark("Two versions of scru64 have made IDs since the server was started.",
+					 "Restart the server.");
+	return watermark;
 }
 
 /*
@@ -294,22 +255,9 @@ tell_watermark(SnapshotPlace place)
 Datum
 scru64_watermark(PG_FUNCTION_ARGS)
 {
-	uint64		watermark;
-
 	(void) fcinfo;
-	PreventCommandDuringRecovery("scru64_watermark()");
-	check_server_settings();
-	ceiling_load(clock_tick(), allowance_ticks());
-	if (node_slots->n_writers == 0)
-		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
-							  MaxBackends),
-					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
-	watermark = tell_watermark(place_of(GetActiveSnapshot()));
-	/* not before: the others may have begun meanwhile */
-	if (slots_are_mixed())
-		no_watermark("Two versions of scru64 have made IDs since the server was started.",
-					 "Restart the server.");
-	PG_RETURN_DATUM(Int64GetDatum((int64) watermark));
+	PG_RETURN_DATUM(Int64GetDatum((int64) reported_watermark(GetActiveSnapshot(),
+															 check_and_find_watermark)));
 }
 
 /*

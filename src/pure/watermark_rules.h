@@ -96,7 +96,7 @@ typedef struct SnapshotPlace
 {
 	uint64_t	xmax;			/* first transaction that it knows nothing of; 0: the
 								 * place before all */
-	uint32_t	running;		/* transactions before xmax that it does not see */
+	uint64_t	running;		/* transactions before xmax that it does not see */
 } SnapshotPlace;
 
 static inline bool
