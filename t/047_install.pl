@@ -1,5 +1,6 @@
 # make install while sessions come: each finds a library, the old one or the new one,
-# however long the installation takes; and what it leaves is what PGXS would leave.
+# however long the installation takes; and what it leaves is what PGXS would leave.  The
+# scripts replace no other build under a server.
 
 use strict;
 use warnings;
@@ -105,6 +106,43 @@ chmod(0644, "$dir/slow_install");
 ok(!IPC::Run::run([ 'make', '-s', '-C', $top, 'install', "DESTDIR=$dir", "INSTALL_SHLIB=$dir/slow_install" ], '>', '/dev/null', '2>', '/dev/null'),
 	'an installation that fails');
 is($node->safe_psql('postgres', 'SELECT 1'), '1', 'does no harm');
+
+# The scripts replace no other build where a server is running, unless they are told to.
+mkdir("$dir/share");
+mkdir("$dir/share/extension");
+mkdir("$dir/other");
+append_to_file("$dir/other/scru64.so", 'another build');
+append_to_file("$dir/pg_config", <<"END");
+#!/bin/sh
+case \$1 in
+	--pkglibdir) echo $dir/other ;;
+	--sharedir) echo $dir/share ;;
+	*) exec pg_config "\$@" ;;
+esac
+END
+chmod(0755, "$dir/pg_config");
+
+sub run_script
+{
+	my ($replace) = @_;
+	my $out = '';
+
+	local %ENV = (%ENV, PG_CONFIG => "$dir/pg_config", REPLACE => $replace);
+	IPC::Run::run([ 'bash', '-c', <<"END" ], '<', '/dev/null', '>', \$out, '2>&1');
+. '$top/scripts/common.sh'
+trap cleanup EXIT
+make_work
+mkdir "\$work/home" "\$work/tmp"
+find_server
+tree=$top make_args=("PG_CONFIG=\$pg_config" with_llvm=no)
+install_extension
+END
+	return $out . slurp_file("$dir/other/scru64.so");
+}
+
+like(run_script(''), qr/ has another build of the extension, and a server that may use it is running\nNothing was installed.*another build\z/s, 'another build, and a server');
+is(substr(run_script('1'), -1000), substr(slurp_file("$top/scru64.so"), -1000), 'it is replaced with REPLACE=1');
+like(run_script(''), qr/^It is installed already, /m, 'the same build is no other');
 $node->stop;
 
 ok(make('uninstall'), 'uninstalled');
