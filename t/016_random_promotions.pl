@@ -22,6 +22,7 @@ use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
+use Scru64Random;
 use Scru64Test;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -30,10 +31,7 @@ plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 my $promotions = $ENV{SCRU64_PROMOTIONS} || 30;
 my $rounds_with_faults = $ENV{SCRU64_PROMOTIONS} ? 0.7 : 0.15;
-my $seed = $ENV{SCRU64_SEED} || int(rand(2**31));
-
-srand($seed);
-note("SCRU64_SEED=$seed");
+my $seed = seed_random();
 
 # One session for each node, so that its rows are in order.  The last node is
 # saturated.
@@ -74,7 +72,7 @@ $template->backup_fs_cold('with_try_give');
 # next one waits for.
 my $clock_base = 0;
 
-sub random_clock
+sub clock_around_base
 {
 	return sprintf('%+.1f', $clock_base + rand(16) - 8);
 }
@@ -82,11 +80,6 @@ sub random_clock
 sub latest_clock
 {
 	return sprintf('%+.1f', $clock_base + 8);
-}
-
-sub one_of
-{
-	return $_[ rand(@_) ];
 }
 
 # A session that logs what it is given, when that is committed.
@@ -234,7 +227,7 @@ my @faults = (
 	[ 'standby: receiver stopped', sub { stop_processes($_[1], $_[2], 'walreceiver') } ],
 	[ 'standby: replay stopped', sub { stop_processes($_[1], $_[2], 'startup') } ],
 	[ 'standby: away', sub { $_[1]->stop(one_of('immediate', 'fast')); $away{ $_[1]->name } = 1 } ],
-	[ 'primary: another clock', sub { set_clock($_[0], random_clock()) } ],
+	[ 'primary: another clock', sub { set_clock($_[0], clock_around_base()) } ],
 	[ 'primary: sender terminated', sub { for_clients($_[0], 'pg_terminate_backend', "backend_type = 'walsender'") } ],
 	[ 'some statements cancelled', sub { for_clients($_[0], 'pg_cancel_backend', "application_name = 'client' AND random() < 0.5") } ],
 	[ 'all statements cancelled', sub { for_clients($_[0], 'pg_cancel_backend', "application_name = 'client'") for (1 .. 5) } ],
@@ -381,9 +374,9 @@ sub run_promotions
 		# however slow the machine is
 		$standby->poll_query_until('postgres', "SELECT count(*) > $rows FROM ids") if !$has_faults;
 		sleep(rand(0.15));
-		set_clock($primary, random_clock()) if rand() < 0.5;
+		set_clock($primary, clock_around_base()) if rand() < 0.5;
 		sleep(rand(0.15));
-		set_clock($standby, random_clock()) if rand() < 0.5;
+		set_clock($standby, clock_around_base()) if rand() < 0.5;
 		my $endless = $has_faults ? make_faults($primary, $standby) : '';
 		$end eq 'kill -9' ? kill_server($primary) : $primary->stop($end);
 		bring_back($standby);
@@ -424,7 +417,7 @@ if (!has_program('pg_rewind'))
 }
 foreach my $how (@ways)
 {
-	my @servers = map { copy_server($template, "${how}_$_", backup => 'with_try_give', clock => random_clock()) } (1, 2);
+	my @servers = map { copy_server($template, "${how}_$_", backup => 'with_try_give', clock => clock_around_base()) } (1, 2);
 
 	make_disk($_) or note('there is no compiler') foreach (@servers);
 	$reports{$how} = $template->basedir . "/$how";

@@ -13,12 +13,12 @@ use lib $FindBin::RealBin;
 use List::Util qw(max min);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Scru64Random;
 use Scru64Test;
 use Test::More;
 
 my $requests = 20_000;
-my $seed = int(rand(1_000_000));
-note "seed: $seed";
+my $seed = seed_random();
 
 my $node = new_node('main');
 $node->start;
@@ -172,7 +172,7 @@ $$;
 ));
 
 $node->safe_psql('postgres',
-	"SELECT setseed($seed / 1000000.0);\nSET test.us = 1800000000000000;\n"
+	"SELECT setseed($seed % 1000000 / 1000000.0);\nSET test.us = 1800000000000000;\n"
 	  . "SELECT request(100);\n" x ($requests / 100));
 
 # What the model finds, asked inside the database

@@ -21,7 +21,7 @@ use List::Util qw(max min);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
-use Scru64Lease;
+use Scru64Random;
 use Scru64Realm;
 use Scru64Test;
 use Test::More;
@@ -54,9 +54,6 @@ END
 $$;
 CREATE TRIGGER promise BEFORE UPDATE ON scru64_realm.ledger FOR EACH ROW EXECUTE FUNCTION check_promise();
 );
-
-sub chance { return rand() < $_[0] }
-sub one_of { return $_[ rand(@_) ] }
 
 #
 # Hosts and their clocks
@@ -606,7 +603,6 @@ my @faults = (
 	[ 5, \&revoke_some ],
 	[ 2, \&say_what_is_not_so ],
 	[ 2, \&make_anew ]);
-my @wheel = map { ($_->[1]) x $_->[0] } @faults;
 
 start_server($template);
 $template->safe_psql('postgres', $create_realm);
@@ -630,7 +626,7 @@ while (time() < $end)
 		holders_act(1 + int(rand(100)), one_of(1, 10, 10, 60, 200));
 	}
 	move_on(one_of(1, 10, 100, 1000, 5000)) if chance(0.5);
-	one_of(@wheel)->();
+	one_by_weight(@faults)->[1]->();
 	move_on_to_grants(0.5 + rand(0.6)) if chance(0.7);
 }
 eval { $session->quit };

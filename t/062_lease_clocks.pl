@@ -13,6 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
+use Scru64Random;
 use Scru64Test;
 use Test::More;
 use Time::HiRes qw(sleep time);

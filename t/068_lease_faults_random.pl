@@ -14,6 +14,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
+use Scru64Random;
 use Scru64Test;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -81,13 +82,12 @@ my @faults = (
 	[ 4, 'flushes of the realm are held', sub { hold_flushes_for($realm, rand(6)) } ],
 	[ 4, 'flushes of the realm are slow', sub { slow_flushes_for($realm, rand(6)) } ],
 	[ 33, 'a clock', sub { set_clock(rand() < 0.3 ? $realm : $_[0], rand() < 0.5 ? '+0' : random_clock()) } ]);
-my @wheel = map { ($_) x $_->[0] } @faults;
 my $end = time() + $ENV{SCRU64_LEASE_FAULTS};
 
 while (time() < $end)
 {
-	my $server = $servers[ rand(@servers) ];
-	my (undef, $what, $code) = @{ $wheel[ rand(@wheel) ] };
+	my $server = one_of(@servers);
+	my (undef, $what, $code) = @{ one_by_weight(@faults) };
 
 	foreach my $name (grep { $stopped{$_}[0] < time() } keys %stopped)
 	{

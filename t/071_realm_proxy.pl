@@ -15,6 +15,7 @@ use PostgreSQL::Test::Utils;
 use Scru64FakeRealm;
 use Scru64Fault;
 use Scru64Lease;
+use Scru64Random;
 use Scru64Test;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -43,9 +44,9 @@ my $slow = '';
 my $end = time() + $seconds;
 while (time() < $end)
 {
-	my $server = $servers[ rand(@servers) ];
+	my $server = one_of(@servers);
 
-	$proxy->share_of_faults((0, 0.1, 0.2, 0.4)[ rand(4) ]);
+	$proxy->share_of_faults(one_of(0, 0.1, 0.2, 0.4));
 	sleep(1 + rand(2));
 	next if rand() < 0.6;
 	if (rand() < 0.5)

@@ -16,21 +16,19 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Feed;
+use Scru64Random;
 use Scru64Test;
 use Test::More;
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
 
 my $seconds = $ENV{SCRU64_WATERMARK_SECONDS} || 60;
-my $seed = int($ENV{SCRU64_SEED} || rand(2**31));
+my $seed = seed_random();
 my $writers = 10;
 my $tellers = 2;
 
 set_weights($ENV{SCRU64_WATERMARK_WEIGHTS} || '');
-srand($seed);
-note("SCRU64_SEED=$seed");
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
-sub one_of { return $_[ rand(@_) ] }
 
 #
 # The server

@@ -14,9 +14,9 @@ use warnings;
 
 use Exporter 'import';
 use IPC::Open3;
-use List::Util qw(max sum);
 use POSIX ();
 use Scru64Fault qw(read_file);
+use Scru64Random;
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
 
 our @EXPORT = qw(
@@ -60,16 +60,9 @@ sub set_weights
 sub pick
 {
 	my $of = $weights{ $_[0] };
-	my $at = rand(sum(values %{$of}));
 
-	foreach my $name (sort keys %{$of})
-	{
-		return $name if ($at -= $of->{$name}) < 0;
-	}
-	die 'no weight';
+	return one_by_weight(map { [ $of->{$_}, $_ ] } sort keys %{$of})->[1];
 }
-
-sub one_of { return $_[ rand(@_) ] }
 
 #
 # The database

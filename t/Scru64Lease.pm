@@ -36,8 +36,6 @@ our @EXPORT = qw(
   ok_ids
   ok_streams
   postmaster_pid
-  random_clock
-  seed_random
   signal_server
   size_of
   try_generate
@@ -47,28 +45,6 @@ our @EXPORT = qw(
 
 our $password = 'not-for-you-4711';
 our $preload = "shared_preload_libraries = 'scru64'\n";
-
-#
-# Chance
-#
-
-# SCRU64_SEED has all happen again, as far as chance is concerned.
-sub seed_random
-{
-	my $seed = int($ENV{SCRU64_SEED} || time() % 1_000_000_007);
-
-	srand($seed);
-	diag("SCRU64_SEED=$seed") if !$ENV{SCRU64_SEED};
-	return $seed;
-}
-
-# A clock that is off by up to a second, a day, or anything between.
-sub random_clock
-{
-	my @most = (1, 3, 8, 15, 60, 3600, 86400);
-
-	return sprintf('%+.1f', (2 * rand() - 1) * $most[ rand(@most) ]);
-}
 
 #
 # The realm
@@ -218,6 +194,7 @@ sub wait_for_lease
 
 my %received;		# id => [server, ...]
 my @loads;
+my $loads_begun = 0;
 
 # IDs that a server has given out.
 sub note_ids
@@ -250,7 +227,7 @@ sub begin_load
 	unlink("$dir/stop");
 	foreach my $n (1 .. $count)
 	{
-		my $log = "$dir/log_" . scalar(@loads);
+		my $log = "$dir/log_" . $loads_begun++;
 		my $psql = "psql -XAtq -v VERBOSITY=verbose -f $dir/load.sql -d \"\$0\" >>$log.ids 2>>$log.err";
 		my $run = IPC::Run::start(
 			[ 'sh', '-c', "while [ ! -e $dir/stop ]; do $psql; sleep 0.1; done",
