@@ -13,7 +13,7 @@ CREATE EXTENSION IF NOT EXISTS scru64_realm CASCADE;
 RESET client_min_messages;
 
 -- 90,000 have ended, six days of them, and left a last ID.
-INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until, changed_at, last_id)
+INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until, clock_reading, last_id)
 SELECT n % 16384, 14, 'ended', ended_at - interval '1 hour', ended_at, ended_at + interval '30 s', ended_at,
 	   (floor(extract(epoch FROM ended_at) * 1000 / 256)::bigint << 24 | (n % 16384 << 10))::scru64
 FROM generate_series(0, 89999) AS n,
@@ -21,7 +21,7 @@ FROM generate_series(0, 89999) AS n,
 
 -- 10,000 are active, all over the realm, with nodes of 14 to 20 bits and room
 -- between them.
-INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until, changed_at, last_id)
+INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until, clock_reading, last_id)
 SELECT (n * 8 / 5) << n % 7, 14 + n % 7, 'active', now() - interval '1 hour', now() + interval '1 day',
 	   now() + interval '1 day 30 s', now(),
 	   (floor(extract(epoch FROM now() - interval '1 hour') * 1000 / 256)::bigint << 24 | (((n * 8 / 5) << n % 7) << (10 - n % 7)))::scru64

@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql
 	RETURN to_timestamp(current_setting('test.us')::bigint / 1000000)
 		+ current_setting('test.us')::bigint % 1000000 * interval '1 us';
 -- many requests in one transaction
-CREATE OR REPLACE FUNCTION scru64_realm.keep_short() RETURNS void LANGUAGE sql AS '';
+CREATE OR REPLACE FUNCTION scru64_realm_internal.keep_short() RETURNS void LANGUAGE sql AS '';
 CREATE FUNCTION us_of(timestamptz) RETURNS text LANGUAGE sql STABLE STRICT
 	RETURN CASE WHEN isfinite($1) THEN (extract(epoch FROM $1) * 1000000)::bigint::text ELSE 'infinity' END;
 

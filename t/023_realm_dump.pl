@@ -41,10 +41,10 @@ FROM mine, scru64_realm.split(lease_id, 8, ids.scru64_from_parts(now(), 20 << 18
 WHERE what = 'parent';
 INSERT INTO mine SELECT 'released', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(12, 'four', node_id => 4095) AS l;
 SELECT scru64_realm.release(lease_id, ids.scru64_from_parts(now(), 4095 << 12)) FROM mine WHERE what = 'released';
-SELECT setval('scru64_realm.pruned_until', 1);
+SELECT setval('scru64_realm_internal.pruned_until', 1);
 SELECT scru64_realm.set_max_ttl('2 hours');
-SELECT setval('scru64_realm.' || mark, 10 + n) FROM unnest(ARRAY['changed_at', 'known_until', 'granting_from', 'lost_until']) WITH ORDINALITY AS m (mark, n);
-SELECT setval('scru64_realm.' || mark || '_before', n) FROM unnest(ARRAY['changed_at', 'known_until', 'granting_from', 'lost_until']) WITH ORDINALITY AS m (mark, n);
+SELECT scru64_realm_internal.set_failover(('2001-01-01', '2002-01-01', '2003-01-01', '2004-01-01')),
+	scru64_realm_internal.set_failover(('2005-01-01', '2006-01-01', '2007-01-01', 'infinity'), '_before');
 );
 $node->safe_psql('realm', $setup, extra_params => [ '-U', 'realm_owner' ]);
 
@@ -52,12 +52,12 @@ my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 my $dump = $node->basedir . '/realm.dump';
 my $state = q(
 SELECT lease_id, node_id, node_id_size, holder, granted_at, expires_at, released_at, occupied_until, last_id, parent,
-	role, ttl, within, endless_since, revoked_at, changed_at,
+	role, ttl, within, endless_since, revoked_at, clock_reading,
 	node_ctr_range, occupied FROM scru64_realm.ledger ORDER BY lease_id;
 SELECT * FROM scru64_realm.settings;
 SELECT scru64_realm.realm_id();
 SELECT c.relname, pg_sequence_last_value(c.oid) FROM pg_class AS c
-WHERE c.relnamespace = 'scru64_realm'::regnamespace AND c.relkind = 'S' ORDER BY c.relname;
+WHERE c.relnamespace = 'scru64_realm_internal'::regnamespace AND c.relkind = 'S' ORDER BY c.relname;
 SELECT * FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.capacity;
 SELECT p.oid::regprocedure, has_function_privilege('app', p.oid, 'EXECUTE')

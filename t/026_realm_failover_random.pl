@@ -44,7 +44,7 @@ CREATE OR REPLACE FUNCTION check_promise() RETURNS trigger LANGUAGE plpgsql AS $
 BEGIN
 	IF NEW.expires_at < OLD.expires_at
 		OR NEW.occupied_until < OLD.occupied_until AND NEW.released_at IS NULL
-		OR scru64_realm.tick(NEW.occupied_until) < NEW.last_id::bigint >> 24 AND NEW.released_at IS NOT NULL
+		OR scru64_realm_internal.tick(NEW.occupied_until) < NEW.last_id::bigint >> 24 AND NEW.released_at IS NOT NULL
 		OR OLD.released_at IS NOT NULL AND NEW <> OLD
 	THEN
 		RAISE EXCEPTION 'promise: % became %', OLD, NEW USING ERRCODE = 'XX000';
@@ -253,7 +253,7 @@ sub some_id
 {
 	my ($lease) = @_;
 	my $window = $lease->{window};
-	my $clock = int(must('SELECT scru64_realm.tick(scru64_realm.clock())'));
+	my $clock = int(must('SELECT scru64_realm_internal.tick(scru64_realm.clock())'));
 	my $tick = chance(0.2) ? $window->{limit} : $clock + int(rand(60) - 20);
 
 	$tick = max($window->{start}, min($tick, $window->{limit}));
@@ -297,7 +297,7 @@ sub release_some
 	if (!$with_last)
 	{
 		# its word is that it was not ahead of the realm's clock
-		$tick = int(must('SELECT scru64_realm.tick(scru64_realm.clock())'));
+		$tick = int(must('SELECT scru64_realm_internal.tick(scru64_realm.clock())'));
 	}
 	end_window($lease->{window}, max($tick, $lease->{window}{start}));
 	return if chance(0.05);
@@ -323,7 +323,7 @@ sub split_some
 	@leases = grep { $_ != $lease } @leases;
 	end_window($lease->{window}, max($tick, $lease->{window}{start}));
 	my ($out, $err) = call(
-		"SELECT lease_id, node_id << (24 - node_id_size), (node_id + 1) << (24 - node_id_size), scru64_realm.tick(granted_at), scru64_realm.tick(expires_at)
+		"SELECT lease_id, node_id << (24 - node_id_size), (node_id + 1) << (24 - node_id_size), scru64_realm_internal.tick(granted_at), scru64_realm_internal.tick(expires_at)
 FROM scru64_realm.split('$lease->{id}', $size, ${last_id}::bigint::scru64), scru64_parse_node_spec(node_spec)");
 	count('split', $err);
 	return if $err ne '' || chance(0.15);
@@ -391,7 +391,7 @@ sub revoke_some
 
 sub max_ttl_s
 {
-	return must('SELECT extract(epoch FROM max_ttl) FROM scru64_realm.limits(scru64_realm.clock())');
+	return must('SELECT extract(epoch FROM max_ttl) FROM scru64_realm_internal.limits(scru64_realm.clock())');
 }
 
 #
@@ -452,7 +452,7 @@ sub promote
 sub move_on_to_grants
 {
 	my ($factor) = @_;
-	my $waits_for = must("SELECT extract(epoch FROM (scru64_realm.marks()).granting_from - scru64_realm.clock())");
+	my $waits_for = must("SELECT extract(epoch FROM (scru64_realm_internal.last_failover()).granting_from - scru64_realm.clock())");
 
 	move_on($waits_for * $factor) if $waits_for > 0;
 	return;

@@ -264,7 +264,9 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 	my $script = read_file("$share/extension/$name--$current{$name}.sql");
 	my ($rest, $last) = $script =~ /\A(.*\n)(-- -{70,}\n-- .*?\n-- -{70,}\n.*^\s*COMMENT ON .*)\z/ms
 	  or die "the script of $name has no ruled section with a comment";
-	(my $forgetful = $last) =~ s/^\s*COMMENT ON [^;]*;//m;
+	# an update begins with a search_path of its own
+	$last = "$1$last" if $rest =~ /\A.*^(SET LOCAL search_path = [^;]*;\n)/ms;
+	(my $forgetful = $last) =~ s/^\s*COMMENT ON .*?;$//ms;
 
 	write_version($name, '0.9', $rest, $last);
 	is(difference($fresh{$name}, describe($name, '0.9')),

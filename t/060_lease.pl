@@ -200,7 +200,7 @@ $server_c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 	my $began = time();
 	$server_b->stop('fast');
 	cmp_ok(time() - $began, '<', 4, 'a fast stop is fast');
-	is($realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE last_id::bigint >> 24 > scru64_realm.tick(granted_at)) FROM scru64_realm.ledger WHERE holder = 'b' AND released_at IS NOT NULL"),
+	is($realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE last_id::bigint >> 24 > scru64_realm_internal.tick(granted_at)) FROM scru64_realm.ledger WHERE holder = 'b' AND released_at IS NOT NULL"),
 		'1|1', 'it gives the node back, with the last ID');
 	start_server($server_b);
 	isnt(wait_for_lease($server_b, 15), '', 'started again: a lease');

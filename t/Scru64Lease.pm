@@ -108,7 +108,7 @@ sub configure_server
 # to which there are IDs, and the last ID if it was released.
 my $ledger_sql = q(
 SELECT holder, lower(node_ctr_range), upper(node_ctr_range) - 1,
-	scru64_realm.tick(granted_at), scru64_realm.tick(expires_at),
+	scru64_realm_internal.tick(granted_at), scru64_realm_internal.tick(expires_at),
 	CASE WHEN released_at IS NOT NULL THEN last_id::bigint ELSE 0 END,
 	node_id || '/' || node_id_size
 FROM scru64_realm.ledger ORDER BY granted_at);

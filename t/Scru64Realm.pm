@@ -52,7 +52,7 @@ our $waits = qr/ERROR:  55000: realm grants no new lease until /;
 
 # Columns of an answer: the ticks after which and up to which there are IDs, and times
 # in seconds since 1970.
-my $of_window = q(scru64_realm.tick(granted_at), scru64_realm.tick(expires_at),
+my $of_window = q(scru64_realm_internal.tick(granted_at), scru64_realm_internal.tick(expires_at),
 	extract(epoch FROM granted_at), extract(epoch FROM expires_at));
 
 sub arguments

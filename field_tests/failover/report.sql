@@ -86,7 +86,7 @@ CREATE TEMP TABLE of_lease AS
 SELECT k.id, k.port, l.lease_id
 FROM known AS k LEFT JOIN ledger AS l
 ON scru64_node_ctr(k.id) <@ l.node_ctr_range
-   AND k.id::bigint >> 24 > scru64_realm.tick(l.granted_at) AND k.id::bigint >> 24 <= scru64_realm.tick(l.expires_at)
+   AND k.id::bigint >> 24 > scru64_realm_internal.tick(l.granted_at) AND k.id::bigint >> 24 <= scru64_realm_internal.tick(l.expires_at)
    AND (l.released_at IS NULL OR k.id <= l.last_id);
 SELECT pg_temp.is('each is in the window of one lease', count(*) = count(lease_id) AND count(*) = (SELECT count(*) FROM known)) FROM of_lease;
 SELECT pg_temp.is(format('each of %s leases was one server''s', count(*)), bool_and(servers = 1))

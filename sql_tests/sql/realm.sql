@@ -27,11 +27,11 @@ INSERT INTO test_clock VALUES ('2026-12-01 12:00:00+00');
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 	RETURN (SELECT now FROM test_clock);
 -- On a slow machine the transactions here are longer than others may be.
-CREATE OR REPLACE FUNCTION scru64_realm.keep_short() RETURNS void LANGUAGE sql AS '';
+CREATE OR REPLACE FUNCTION scru64_realm_internal.keep_short() RETURNS void LANGUAGE sql AS '';
 -- Of what was generated on this server, by other tests too, the realm sees one node.
-ALTER FUNCTION scru64_realm.generators() RENAME TO all_generators;
-CREATE FUNCTION scru64_realm.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
-	LANGUAGE sql AS $$ SELECT * FROM scru64_realm.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
+CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
 CREATE FUNCTION node_of(node_spec text) RETURNS text
 	LANGUAGE sql RETURN (SELECT node_id || '/' || node_id_size FROM scru64_parse_node_spec(node_spec));
 
@@ -316,7 +316,7 @@ UPDATE test_clock SET now = '4262-01-01 00:00:00+00';
 SELECT scru64_realm.lease(8, 'app 5');
 \echo :SQLSTATE
 ROLLBACK;
-SELECT scru64_realm.tick('1970-01-01 00:00:00.256+00'), scru64_realm.tick('infinity'), scru64_realm.tick('5000-01-01') = scru64_realm.tick('infinity');
+SELECT scru64_realm_internal.tick('1970-01-01 00:00:00.256+00'), scru64_realm_internal.tick('infinity'), scru64_realm_internal.tick('5000-01-01') = scru64_realm_internal.tick('infinity');
 
 --
 -- The guard time
@@ -365,17 +365,17 @@ UPDATE test_clock SET now = now + '1 minute';
 SELECT available FROM scru64_realm.capacity WHERE node_id_size = 3;
 -- set for a database or a role
 ALTER DATABASE scru64_regression_realm SET scru64.node_spec = '0u2r85hm2pt3/16';
-SELECT node, node_ctr_range FROM scru64_realm.unleased();
+SELECT node, node_ctr_range FROM scru64_realm_internal.unleased();
 SELECT scru64_realm.lease(15, 'x', node_id => 5500);
 ALTER DATABASE scru64_regression_realm SET scru64.node_spec = '';
-SELECT node FROM scru64_realm.unleased();
+SELECT node FROM scru64_realm_internal.unleased();
 -- what was generated
 BEGIN;
 SET LOCAL scru64.node_spec = '4000000/22';
 SELECT count(scru64_generate());
 SET LOCAL scru64.node_spec = '';
 SET LOCAL test.node = '4000000/22';
-SELECT node, node_ctr_range FROM scru64_realm.unleased();
+SELECT node, node_ctr_range FROM scru64_realm_internal.unleased();
 SELECT scru64_realm.lease(21, 'x', node_id => 2000000);
 ROLLBACK;
 BEGIN;
@@ -387,7 +387,7 @@ SET LOCAL scru64.node_spec = '4000000/22';
 SELECT count(scru64_generate());
 SET LOCAL scru64.node_spec = '';
 -- it generates with a lease now
-SELECT count(*) FROM scru64_realm.unleased();
+SELECT count(*) FROM scru64_realm_internal.unleased();
 ROLLBACK;
 
 --
@@ -407,7 +407,7 @@ SELECT scru64_realm.prune('0');
 SELECT holder FROM scru64_realm.ledger ORDER BY holder;
 SELECT count(*) FROM scru64_realm.lease(8, 'next', '1 hour', node_id => 100);
 -- a clock that is behind what was pruned
-SELECT scru64_realm.mark_time(last_value) FROM scru64_realm.pruned_until;
+SELECT scru64_realm_internal.mark('pruned_until');
 BEGIN;
 UPDATE test_clock SET now = '2027-01-01 00:00:00+00';
 SELECT scru64_realm.lease(8, 'too early', '1 hour', node_id => 103);
@@ -424,7 +424,7 @@ SELECT scru64_realm.prune(NULL);
 --
 -- Nobody gets around the constraint, not even the owner.
 --
-INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until, changed_at, last_id)
+INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expires_at, occupied_until, clock_reading, last_id)
 VALUES (3264, 13, 'owner', '2030-01-01 00:00:00+00', '2030-01-02 00:00:00+00', '2030-01-02 00:00:30+00', '2030-01-01 00:00:00+00',
 	scru64_from_parts('2030-01-01 00:00:00+00', 3264 << 11));
 \echo :SQLSTATE

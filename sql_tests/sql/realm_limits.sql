@@ -27,9 +27,9 @@ CREATE TABLE test_clock (now timestamptz);
 INSERT INTO test_clock VALUES ('2027-01-01 12:00:00+00');
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 	RETURN (SELECT now FROM test_clock);
-ALTER FUNCTION scru64_realm.generators() RENAME TO all_generators;
-CREATE FUNCTION scru64_realm.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
-	LANGUAGE sql AS $$ SELECT * FROM scru64_realm.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
+CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO regress_realm_app;
 
 --
@@ -202,7 +202,7 @@ SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
 SELECT scru64_realm.lease(8, 'x');
 \echo :SQLSTATE
 SELECT scru64_realm.set_max_ttl('2 hours') - now AS raised FROM test_clock;
-SELECT (scru64_realm.marks()).granting_from - now AS waits_for_longer FROM test_clock;
+SELECT (scru64_realm_internal.last_failover()).granting_from - now AS waits_for_longer FROM test_clock;
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT scru64_realm.nothing_was_lost() IS NULL AS nothing;
 SELECT count(*) FROM scru64_realm.lease(8, 'x');
@@ -215,12 +215,12 @@ UPDATE test_clock SET now = now + interval '3 hours';
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
 UPDATE test_clock SET now = now + interval '10 minutes';
-SELECT setval('scru64_realm.home', 5);
+SELECT setval('scru64_realm_internal.last_identity', 5);
 SELECT count(*) FROM scru64_realm.lease(8, 'x');
 UPDATE test_clock SET now = now + interval '10 minutes';
 SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
 SELECT scru64_realm.nothing_was_lost() AS since;
-SELECT (scru64_realm.marks()).granting_from - now AS waits_still FROM test_clock;
+SELECT (scru64_realm_internal.last_failover()).granting_from - now AS waits_still FROM test_clock;
 SELECT scru64_realm.nothing_was_lost() AS since;
 
 RESET SESSION AUTHORIZATION;

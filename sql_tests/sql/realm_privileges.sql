@@ -20,15 +20,17 @@ SET client_min_messages = warning;
 
 -- A schema of that name may have anything in it.
 GRANT CREATE ON DATABASE scru64_regression_realm TO regress_realm_other;
-SET SESSION AUTHORIZATION regress_realm_other;
-CREATE SCHEMA scru64_realm;
-RESET SESSION AUTHORIZATION;
 CREATE SCHEMA hidden;
 GRANT USAGE ON SCHEMA hidden TO regress_realm_app;
 CREATE EXTENSION scru64 SCHEMA hidden;
+CREATE SCHEMA scru64_realm AUTHORIZATION regress_realm_other;
 CREATE EXTENSION scru64_realm;
 \echo :SQLSTATE
 DROP SCHEMA scru64_realm;
+CREATE SCHEMA scru64_realm_internal AUTHORIZATION regress_realm_other;
+CREATE EXTENSION scru64_realm;
+DROP SCHEMA scru64_realm_internal;
+SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'scru64_realm%';
 
 -- Default privileges of who installs it give nothing away.
 SET SESSION AUTHORIZATION regress_realm_owner;
@@ -44,48 +46,56 @@ SELECT objid::regclass AS granted FROM pg_depend AS d JOIN pg_class AS c ON c.oi
 WHERE classid = 'pg_class'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64_realm')
 	AND grantee NOT IN (relowner, 'pg_monitor'::regrole);
 DROP EXTENSION scru64_realm;
-SELECT count(*) FROM pg_namespace WHERE nspname = 'scru64_realm';
+SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'scru64_realm%';
 
 SET SESSION AUTHORIZATION regress_realm_owner;
 CREATE EXTENSION scru64_realm;
--- All of it belongs to the owner, and nobody else may do anything.
+-- All of it belongs to the owner, but for one function, and nobody else may do anything.
+CREATE VIEW realm_function AS
+	SELECT p.oid::regprocedure AS function, CASE WHEN rolsuper THEN 'a superuser' ELSE rolname END AS owner, p.*, r.rolname
+	FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = proowner WHERE pronamespace::regnamespace::text LIKE 'scru64_realm%';
 SELECT c.oid::regclass AS object, relowner::regrole AS owner, a.grantee::regrole, array_agg(privilege_type) AS privileges
 FROM pg_class AS c LEFT JOIN LATERAL aclexplode(relacl) AS a ON a.grantee <> relowner
-WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v', 'S')
+WHERE relnamespace::regnamespace::text LIKE 'scru64_realm%' AND relkind IN ('r', 'v', 'S')
 GROUP BY 1, 2, 3 ORDER BY c.oid::regclass::text COLLATE "C";
-SELECT proname, CASE WHEN rolsuper THEN 'a superuser' ELSE rolname END AS owner, prosecdef AS definer, provolatile AS volatility, proparallel AS parallel,
-	   proisstrict AS strict, proconfig IS NOT NULL AS configured, a.grantee::regrole
-FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = proowner LEFT JOIN LATERAL aclexplode(proacl) AS a ON a.grantee <> proowner
+SELECT proname, owner, prosecdef AS definer, provolatile AS volatility, proparallel AS parallel, proisstrict AS strict, a.grantee::regrole
+FROM realm_function LEFT JOIN LATERAL aclexplode(proacl) AS a ON a.grantee <> proowner
 WHERE pronamespace = 'scru64_realm'::regnamespace
 ORDER BY proname COLLATE "C";
+SELECT function, owner, prosecdef AS definer, a.grantee::regrole
+FROM realm_function LEFT JOIN LATERAL aclexplode(proacl) AS a ON a.grantee <> proowner
+WHERE pronamespace = 'scru64_realm_internal'::regnamespace AND (proowner <> 'regress_realm_owner'::regrole OR a.grantee IS NOT NULL OR prosecdef);
 SELECT typname, typowner::regrole AS owner, a.grantee::regrole
 FROM pg_type AS t LEFT JOIN LATERAL aclexplode(typacl) AS a ON a.grantee <> typowner
-WHERE typnamespace = 'scru64_realm'::regnamespace AND typcategory = 'C' AND (typowner::regrole <> 'regress_realm_owner'::regrole OR a.grantee IS NOT NULL);
-SELECT nspowner::regrole AS owner, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
-FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'scru64_realm' AND grantee <> nspowner;
--- A search_path has every definer, and every function whose names were not bound when it
--- was created. Those that lock leases or the allocator have more.
-SELECT proname, proconfig FROM pg_proc
-WHERE pronamespace = 'scru64_realm'::regnamespace AND (prosecdef OR prosqlbody IS NULL)
-	AND 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(proconfig, '{}'));
+WHERE typnamespace::regnamespace::text LIKE 'scru64_realm%' AND typcategory = 'C' AND (typowner::regrole <> 'regress_realm_owner'::regrole OR a.grantee IS NOT NULL);
+SELECT nspname, nspowner::regrole AS owner, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
+FROM pg_namespace, aclexplode(nspacl) WHERE nspname LIKE 'scru64_realm%' AND grantee <> nspowner;
+-- Functions look names up in the owner's schemas, but for the one that has more rights than
+-- the owner. Nobody else can create anything there.
+SELECT function, proconfig FROM realm_function
+WHERE (prosecdef OR prosqlbody IS NULL)
+	AND 'search_path=pg_catalog, scru64_realm, scru64_realm_internal, pg_temp' <> ALL (coalesce(proconfig, '{}'));
+SELECT rolname, nspname FROM pg_roles AS r, pg_namespace AS n
+WHERE nspname LIKE 'scru64_realm%' AND NOT rolsuper AND has_schema_privilege(r.oid, n.oid, 'CREATE') ORDER BY nspname;
 SELECT array_agg(proname ORDER BY proname COLLATE "C") AS functions, settings
-FROM pg_proc, LATERAL array_remove(proconfig, 'search_path=pg_catalog, pg_temp') AS settings
-WHERE pronamespace = 'scru64_realm'::regnamespace AND settings <> '{}'
+FROM realm_function, array_to_string(ARRAY(SELECT s FROM unnest(proconfig) AS s WHERE s NOT LIKE 'search_path=%'), ' ') AS settings
+WHERE settings <> ''
 GROUP BY settings;
--- Every object, and every column of a table or view, has a comment.
+-- Every object has a comment that is there for people, and so has every column of a table or view.
 SELECT pg_describe_object(classid, objid, objsubid) AS object
-FROM pg_depend
+FROM pg_depend, pg_identify_object(classid, objid, objsubid) AS i
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64_realm')
-	AND deptype = 'e' AND classid <> 'pg_type'::regclass
+	AND deptype = 'e' AND classid <> 'pg_type'::regclass AND i.schema IS DISTINCT FROM 'scru64_realm_internal'
 	AND coalesce(obj_description(objid, classid::regclass::text::name), '') = '';
 SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped
 	AND coalesce(col_description(attrelid, attnum), '') = '';
+DROP VIEW realm_function;
 
 -- Of what was generated on this server, by other tests too, the realm sees one node.
-ALTER FUNCTION scru64_realm.generators() RENAME TO all_generators;
-CREATE FUNCTION scru64_realm.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
-	LANGUAGE sql AS $$ SELECT * FROM scru64_realm.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
+CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
 
 -- Who is not granted anything
 SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'owner', '1 hour') \gset
@@ -104,7 +114,7 @@ GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.r
 	scru64_realm.realm_id TO regress_realm_app;
 SET SESSION AUTHORIZATION regress_realm_app;
 SELECT proname FROM pg_proc JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e'
-WHERE pronamespace = 'scru64_realm'::regnamespace AND has_function_privilege(pg_proc.oid, 'EXECUTE')
+WHERE pronamespace::regnamespace::text LIKE 'scru64_realm%' AND has_function_privilege(pg_proc.oid, 'EXECUTE')
 ORDER BY proname COLLATE "C";
 SELECT lease_id AS my_lease_id, node_id || '/' || node_id_size AS node
 FROM scru64_realm.lease(8, 'app', '1 hour'), hidden.scru64_parse_node_spec(node_spec) \gset
@@ -115,13 +125,8 @@ SELECT lease_id FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.settings;
 SELECT scru64_realm.realm_id() IS NOT NULL AS has_name;
 UPDATE scru64_realm.settings SET guard = '1 s';
-SELECT last_value FROM scru64_realm.lost_until;
-SELECT setval('scru64_realm.lost_until', 0);
 UPDATE scru64_realm.ledger SET expires_at = 'infinity';
 DELETE FROM scru64_realm.ledger;
-BEGIN;
-LOCK TABLE scru64_realm.allocator IN ACCESS SHARE MODE;
-ROLLBACK;
 SELECT scru64_realm.set_guard('1 s', true);
 SELECT scru64_realm.set_max_ttl('1 hour');
 SELECT scru64_realm.set_first_ttl('1 hour');
@@ -129,14 +134,19 @@ SELECT scru64_realm.nothing_was_lost();
 SELECT scru64_realm.something_was_lost();
 SELECT scru64_realm.revoke('owner');
 SELECT scru64_realm.revoke(:'my_lease_id'::uuid);
-SELECT scru64_realm.marks();
-SELECT scru64_realm.server_node_specs();
 SELECT scru64_realm.free(now(), now());
 SELECT scru64_realm.prune('0');
 SELECT scru64_realm.clock();
-SELECT scru64_realm.held(:'my_lease_id', NULL);
+SELECT scru64_realm_internal.server_node_specs();
+SELECT scru64_realm_internal.lock_lease(NULL, NULL);
+SELECT setval('scru64_realm_internal.lost_until', 0);
+BEGIN;
+LOCK TABLE scru64_realm_internal.allocator IN ACCESS SHARE MODE;
+ROLLBACK;
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql RETURN now();
 CREATE FUNCTION scru64_realm.lease(integer, text) RETURNS text LANGUAGE sql RETURN 'mine';
+CREATE FUNCTION scru64_realm_internal.tick(text) RETURNS text LANGUAGE sql RETURN 'mine';
+CREATE TABLE scru64_realm.allocator ();
 ALTER TABLE scru64_realm.ledger DISABLE TRIGGER ALL;
 -- a lease without end
 SELECT scru64_realm.lease(8, 'app', '1000 years');
@@ -272,12 +282,12 @@ SELECT count(*), min(node_spec) LIKE '____________/10' AS continue FROM scru64_r
 RESET SESSION AUTHORIZATION;
 
 -- It takes scru64, and goes with it; nothing is left.
-DROP FUNCTION scru64_realm.generators();
-ALTER FUNCTION scru64_realm.all_generators() RENAME TO generators;
+DROP FUNCTION scru64_realm_internal.generators();
+ALTER FUNCTION scru64_realm_internal.all_generators() RENAME TO generators;
 DROP EXTENSION scru64;
 ALTER EXTENSION scru64_realm SET SCHEMA public;
 DROP EXTENSION scru64 CASCADE;
-SELECT count(*) FROM pg_namespace WHERE nspname = 'scru64_realm';
+SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'scru64_realm%';
 
 \c :original
 DROP DATABASE scru64_regression_realm;

@@ -85,7 +85,7 @@ at_transaction_end(XactEvent event, void *arg)
 }
 
 /*
- * scru64_realm.keep_short() -> void
+ * scru64_realm_internal.keep_short() -> void
  *
  * From here on this transaction has 15 seconds: then its session is terminated, and if
  * it commits all the same that is an error (25000).  PREPARE TRANSACTION is one (0A000).
