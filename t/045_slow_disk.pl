@@ -122,6 +122,21 @@ foreach my $case ([ '10s', 20_000 ], [ '0', 300 ])
 }
 set_parameter($node, 'scru64.rollback_allowance', '10s');
 
+# A cursor that rests after a raise: its next ID is of now.
+{
+	my $client = session_of('5/12');
+	my $next = sub { return $client->{session}->query_safe('FETCH 1 FROM ids') >> 24 };
+
+	move_clock(60_000);
+	$client->{session}->query_safe('BEGIN; DECLARE ids CURSOR FOR SELECT scru64_generate(3)::bigint');
+	foreach my $pause (0, 60_000, 3_600_000)
+	{
+		move_clock($pause);
+		is($next->(), $clock_ms >> 8, "a cursor that rests for $pause ms: an ID of now");
+	}
+	$client->{session}->quit;
+}
+
 #
 # A raise that takes 2.5 s: only one session waits.
 #
@@ -156,6 +171,31 @@ like(next_id($clients[1]), qr/57014/, 'a session that waits for another one is c
 release_flushes($node);
 like(end_next($clients[0]), qr/^\d+$/, 'the other one gets its ID');
 $_->{session}->quit foreach @clients;
+
+#
+# A raise that was asked for by a clock far ahead, and waits while the clock is set right
+# and scru64_set_ceiling() is called: it would make all that was in vain.
+#
+{
+	my $years_ms = 100_000_000_000;
+	my $admin = session_of('9/12');
+
+	@clients = map { session_of("10$_/12") } (1, 2);
+	move_clock(60_000);
+	hold_flushes($node);
+	start_next($clients[0]);
+	wait_for_flush($node, $clients[0]->{pid});
+	start_statement($admin->{session}, 'SELECT scru64_set_ceiling()');
+	ok(waits($admin, "wait_event = 'extend'"), 'scru64_set_ceiling() waits for a raise');
+	move_clock($years_ms);
+	start_next($clients[1]);
+	ok(waits($clients[1], "wait_event = 'extend'"), 'and a session whose clock is wrong for that');
+	move_clock(-$years_ms);
+	release_flushes($node);
+	like(end_next($_), qr/^\d+$/, 'both sessions get an ID') foreach @clients;
+	is($node->safe_psql('postgres', "SELECT scru64_ceiling() < clock_timestamp() + interval '10 s'"), 't', 'the ceiling is near the clock');
+	$_->{session}->quit foreach (@clients, $admin);
+}
 
 #
 # A synchronous standby that answers late

@@ -22,7 +22,8 @@
  *	the page, Reservation.written
  *						the page's lock (ceiling_page_lock), which is held during
  *						I/O, and can be waited for cancellably.
- *	Reservation.loaded	atomic; set under the page's lock, once.
+ *	Reservation.generation
+ *						atomic; raised under the page's lock.
  *	Reservation.written_at, sent, sent_at
  *						Reservation.mutex
  *	Reservation.durable, replicated
@@ -150,13 +151,14 @@ ceiling_mark(void)
  * Ordering: durable is gone before the slots are.  A session that has found it
  * high enough before advances its node before the slot is taken, or not at all: who
  * finds a new start finds durable gone, by the barrier of slot_give() (litmus: durable).
- * That the slots are loaded is said last (litmus: loaded).
+ * The generation is raised last (litmus: generation).
  */
 static void
 start_above(uint64 ceiling)
 {
 	Reservation *reservation = reservation_of_server();
 	XLogRecPtr	flushed = GetFlushRecPtr(NULL);
+	uint32		generation;
 
 	SpinLockAcquire(&reservation->mutex);
 	pg_atomic_write_u64(&reservation->durable, 0);
@@ -166,10 +168,28 @@ start_above(uint64 ceiling)
 	SpinLockRelease(&reservation->mutex);
 	node_slots_restart(ceiling);
 	reservation->written = ceiling;
-	if (!pg_atomic_read_u32(&reservation->loaded))
+	generation = pg_atomic_read_u32(&reservation->generation);
+	if (generation == 0)
 		note_prepared_before();
 	pg_write_barrier();
-	pg_atomic_write_u32(&reservation->loaded, 1);
+	pg_atomic_write_u32(&reservation->generation, generation + 1);
+}
+
+/*
+ * How often all slots were started above the ceiling: 0 if they were not, since the
+ * server was started.
+ *
+ * Ordering: it is read before the state of a node, the ceiling and the clock, and raised
+ * after these have changed.  So what a session asks for is of this generation, or of an
+ * older one and no longer wanted, see ceiling_raise() (litmus: generation).
+ */
+uint32
+ceiling_generation(void)
+{
+	uint32		generation = pg_atomic_read_u32(&reservation_of_server()->generation);
+
+	pg_read_barrier();
+	return generation;
 }
 
 /*
@@ -185,17 +205,12 @@ start_above(uint64 ceiling)
 void
 ceiling_load(uint64 now, uint64 allowance)
 {
-	Reservation *reservation = reservation_of_server();
 	uint64		ceiling;
 
-	if (pg_atomic_read_u32(&reservation->loaded))
-	{
-		/* what start_above() has written before that */
-		pg_read_barrier();
+	if (ceiling_generation() > 0)
 		return;
-	}
 	(void) ceiling_page_lock(true);
-	if (!pg_atomic_read_u32(&reservation->loaded))
+	if (ceiling_generation() == 0)
 	{
 		if (!ceiling_page_read(&ceiling))
 		{
@@ -245,36 +260,22 @@ publish(Reservation *reservation, uint64 ceiling, XLogRecPtr written_at)
 }
 
 /*
- * Has a node got to where a state was, and beyond?  If not, it was started anew since,
- * and what that state asked for was decided by a clock or a ceiling that was corrected.
- * A start of watermark.c is none.
- */
-static bool
-has_reached(NodeSlot *slot, NodeKey key, uint64 state)
-{
-	uint64		current;
-
-	return node_slot_read(slot, key, &current) &&
-		(current == state ||
-		 ((node_state_is_id(current) || current == pg_atomic_read_u64(&slot->settled)) &&
-		  node_state_tick(current) >= node_state_tick(state)));
-}
-
-/*
- * Raise the ceiling to a tick, for a node whose state needs it, unless it is high
- * enough by now.  Whoever does not want to wait leaves it to the session that is just
- * raising it.
+ * Raise the ceiling to a tick, unless it is high enough by now.  Whoever does not want to
+ * wait leaves it to the session that is just raising it.
+ *
+ * Not if all nodes have been started anew since generation was read.  The caller may have
+ * decided by a clock that was wrong; when that had been corrected, scru64_set_ceiling()
+ * has lowered the ceiling, and this would raise it again.
  */
 void
-ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 enough, uint64 target,
-			  bool wait)
+ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait)
 {
 	Reservation *reservation = reservation_of_server();
 	uint64		ceiling;
 
 	if (!ceiling_page_lock(wait))
 		return;
-	if (has_reached(slot, key, state) && ceiling_durable() < enough)
+	if (generation == ceiling_generation() && ceiling_durable() < enough)
 	{
 		if (!ceiling_page_read(&ceiling))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
@@ -289,14 +290,13 @@ ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 enough, uint64 t
 }
 
 /*
- * Wait until the standbys have the ceiling of a tick, as far as it has been raised,
- * for a node whose state needs it.
+ * Wait until the standbys have the ceiling of a tick, as far as it has been raised.
  *
  * What they have reached is known from their last answer, and an idle one has nothing
  * to answer to.  So after a while the ceiling is raised by a tick.
  */
 void
-ceiling_wait_for_standbys(NodeSlot *slot, NodeKey key, uint64 state, uint64 tick)
+ceiling_wait_for_standbys(uint32 generation, uint64 tick)
 {
 	static uint32 wait_event = 0;
 	Reservation *reservation = reservation_of_server();
@@ -309,7 +309,7 @@ ceiling_wait_for_standbys(NodeSlot *slot, NodeKey key, uint64 state, uint64 tick
 	{
 		(void) ConditionVariableTimedSleep(&reservation->moved, nap_ms, wait_event);
 		if (nap_ms == MAX_NAP_MS)
-			ceiling_raise(slot, key, state, durable + 1, durable + 1, false);
+			ceiling_raise(generation, durable + 1, durable + 1, false);
 		nap_ms = Min(2 * nap_ms, MAX_NAP_MS);
 	}
 	ConditionVariableCancelSleep();
@@ -329,7 +329,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 	(void) ceiling_page_lock(true);
 	if (!ceiling_page_exists())
 	{
-		if (pg_atomic_read_u32(&reservation_of_server()->loaded))
+		if (ceiling_generation() > 0)
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		(void) ceiling_page_write(0);
 	}

@@ -11,15 +11,12 @@
 #ifndef CEILING_H
 #define CEILING_H
 
-#include "shmem/slot.h"
-
 extern void ceiling_load(uint64 now, uint64 allowance);
 extern uint64 ceiling_durable(void);
 extern uint64 ceiling_mark(void);
-extern void ceiling_raise(NodeSlot *slot, NodeKey key, uint64 state, uint64 enough,
-						  uint64 target, bool wait);
-extern void ceiling_wait_for_standbys(NodeSlot *slot, NodeKey key, uint64 state,
-									  uint64 tick);
+extern uint32 ceiling_generation(void);
+extern void ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait);
+extern void ceiling_wait_for_standbys(uint32 generation, uint64 tick);
 extern void ceiling_set(uint64 ceiling);
 
 /* For the lease worker */

@@ -38,7 +38,7 @@
  * slot has to be looked for again.
  */
 static bool
-continue_after_prev(NodeSlot *slot, uint64 state)
+continue_after_prev(uint32 generation, NodeSlot *slot, uint64 state)
 {
 	uint64		prev = configured_node.node_prev;
 	uint64		tick = scru64_get_timestamp(prev);
@@ -46,7 +46,7 @@ continue_after_prev(NodeSlot *slot, uint64 state)
 	if (node_state_last(state, &session_node.generator) >= prev)
 		return true;
 	if (ceiling_durable() < tick)
-		ceiling_raise(slot, session_node.key, state, tick, tick, true);
+		ceiling_raise(generation, tick, tick, true);
 	else
 		(void) node_slot_advance(slot, &state, prev);
 	return false;
@@ -76,6 +76,7 @@ static void
 attach_configured(uint64 now, uint64 allowance)
 {
 	const NodeSpec *spec = &configured_node;
+	uint32		generation;
 	uint64		state;
 	NodeSlot   *slot;
 	NodeReport	obstacle;
@@ -89,10 +90,11 @@ attach_configured(uint64 now, uint64 allowance)
 	{
 		/* another session may take the slot away again and again */
 		CHECK_FOR_INTERRUPTS();
+		generation = ceiling_generation();
 		slot = node_slots_find(spec->node, now, allowance, &state, &obstacle);
 		if (slot == NULL)
 			node_overlaps(&obstacle);
-	} while (!continue_after_prev(slot, state));
+	} while (!continue_after_prev(generation, slot, state));
 
 	if (!node_state_is_id(state) && node_state_tick(state) > now)
 		log_start(state);
@@ -126,13 +128,17 @@ attach_node(void)
 
 /*
  * See to it that IDs of this tick may leave in this session.  False if they may not
- * yet, after what could be done about it.  *paid is the clock if a raise was waited for.
+ * yet, after what could be done about it.
+ *
+ *	generation	ceiling_generation(), from before all else was read
+ *	now			the clock of the call, which may be earlier by now
+ *	overflow	is the tick before it full?
+ *	raised		set if the session has waited for the ceiling of this tick
  */
 bool
-open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid)
+open_tick(uint32 generation, uint64 tick, uint64 now, bool overflow, bool *raised)
 {
 	NodeSlot   *slot = session_node.slot;
-	NodeKey		key = session_node.key;
 	LookAhead	asked = {
 		.tick = tick,
 		.now = now,
@@ -151,21 +157,21 @@ open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid)
 		case LOOK_AHEAD_ENTER:
 			break;
 		case LOOK_AHEAD_ENTER_AND_RAISE:
-			/* not after the clock has passed what was paid for: one raise is enough */
-			if (now <= asked.mark)
-				ceiling_raise(slot, key, state, asked.durable + 1, target, false);
+			/* not in a call that goes by the ceiling: it has waited for one raise */
+			if (now < asked.mark)
+				ceiling_raise(generation, asked.durable + 1, target, false);
 			break;
 		case LOOK_AHEAD_RAISE_FIRST:
 		case LOOK_AHEAD_WAIT:
 			if (verdict == LOOK_AHEAD_RAISE_FIRST)
-				ceiling_raise(slot, key, state, tick, target, true);
-			ceiling_wait_for_standbys(slot, key, state, tick);
-			*paid = now;
+				ceiling_raise(generation, tick, target, true);
+			ceiling_wait_for_standbys(generation, tick);
 			if (tick > ceiling_mark())
 				return false;
+			*raised = true;
 			break;
 		case LOOK_AHEAD_PAST_LIMIT:
-			if (!lease_wait_for_renewal(slot, key, tick, &info))
+			if (!lease_wait_for_renewal(slot, session_node.key, tick, &info))
 				lease_is_over(&info, tick);
 			return false;
 	}

@@ -9,6 +9,6 @@
 #define ATTACH_H
 
 extern void attach_node(void);
-extern bool open_tick(uint64 state, uint64 tick, uint64 now, bool overflow, uint64 *paid);
+extern bool open_tick(uint32 generation, uint64 tick, uint64 now, bool overflow, bool *raised);
 
 #endif							/* ATTACH_H */

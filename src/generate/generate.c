@@ -45,7 +45,7 @@ PG_FUNCTION_INFO_V1(scru64_generate_count);
 typedef struct Call
 {
 	bool		waited;			/* for the clock, with this ID */
-	uint64		paid;			/* the clock when it asked for a raise, or 0 */
+	bool		raised;			/* has it waited for the ceiling to be raised? */
 } Call;
 
 /* Advance the node to an ID.  False if another session was faster. */
@@ -96,11 +96,12 @@ is_full(uint64 state)
 
 /* Advance the node to an ID of a tick that it enters.  False: read the state anew. */
 static bool
-enter_tick(uint64 *state, uint64 last, uint64 next, uint64 now, bool overflow, Call *call)
+enter_tick(uint32 generation, uint64 *state, uint64 last, uint64 next, uint64 now,
+		   bool overflow, Call *call)
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!open_tick(*state, scru64_get_timestamp(next), now, overflow, &call->paid) ||
+	if (!open_tick(generation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
 		!take(state, next))
 		return false;
 	if (overflow)
@@ -131,16 +132,18 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 }
 
 /*
- * The clock by which a node goes on.
+ * The clock by which a call goes on.
  *
- * A raise may take longer than it reaches ahead.  Then an ID is of the time when it
- * was asked for, though the clock has passed that: by the clock alone the next raise
- * would begin, for ever.
+ * A raise may take longer than it reaches ahead.  The session that has waited for it finds
+ * the clock above the ceiling then, and would have to raise it again, for ever.  So it
+ * goes on by the ceiling.
  */
 static uint64
-clock_of_call(uint64 now, const Call *call)
+clock_of_call(const Call *call)
 {
-	return call->paid != 0 && now > ceiling_mark() ? Min(call->paid, now) : now;
+	uint64		now = clock_tick();
+
+	return call->raised ? least_of(now, ceiling_mark()) : now;
 }
 
 /*
@@ -148,54 +151,47 @@ clock_of_call(uint64 now, const Call *call)
  * advance to yet: read the state anew.
  */
 static bool
-next_by_rules(uint64 *state, uint64 now, Call *call, uint64_t *next)
+next_by_rules(Call *call, uint64_t *next)
 {
+	const Generator *generator = &session_node.generator;
+	uint32		generation = ceiling_generation();
+	uint64		now = clock_of_call(call);
 	uint64		allowance = allowance_ticks();
-	uint64		clock = clock_of_call(now, call);
+	uint64		state;
 	uint64		last;
 	bool		full;
+	GeneratorVerdict verdict;
 
-	/* whatever keeps a session from getting an ID, it can be cancelled */
-	CHECK_FOR_INTERRUPTS();
-
-	if (*state == NODE_STATE_CHANGING)
+	if (!node_slot_read(session_node.slot, session_node.key, &state) ||
+		state == NODE_STATE_CHANGING)
 	{
 		attach_node();
 		return false;
 	}
-
 	observe_clock(session_node.slot, now);
-	full = is_full(*state);
+	full = is_full(state);
 	if (full)
 		allowance = look_ahead_most(allowance);
-	last = node_state_last(*state, &session_node.generator);
-	switch (generator_next(&session_node.generator, last, clock, allowance,
-						   pg_prng_uint32(&pg_global_prng_state), next))
+	last = node_state_last(state, generator);
+	verdict = generator_next(generator, last, now, allowance,
+							 pg_prng_uint32(&pg_global_prng_state), next);
+	if (verdict == GENERATOR_NEXT || verdict == GENERATOR_NEXT_BY_OVERFLOW)
+		return enter_tick(generation, &state, last, *next, now,
+						  full && verdict == GENERATOR_NEXT_BY_OVERFLOW, call);
+	if (call->raised)
+		call->raised = false;	/* perhaps by the clock itself */
+	else if (verdict == GENERATOR_WAIT)
+		wait_for_clock(state, full, generator_due(generator, last, allowance), call);
+	else if (verdict == GENERATOR_EXHAUSTED)
+		clock_out_of_range();
+	else
 	{
-		case GENERATOR_NEXT:
-			return enter_tick(state, last, *next, now, false, call);
-		case GENERATOR_NEXT_BY_OVERFLOW:
-			return enter_tick(state, last, *next, now, full, call);
-		case GENERATOR_WAIT:
-			if (clock == now)
-				wait_for_clock(*state, full,
-							   generator_due(&session_node.generator, last, allowance), call);
-			call->paid = 0;
-			return false;
-		case GENERATOR_CLOCK_BEHIND:
-			if (clock < now)
-			{
-				call->paid = 0;
-				return false;
-			}
-			/* a new lease may help */
-			if (session_node_is_leased())
-				lease_wake_worker(true);
-			clock_behind(*state);
-		case GENERATOR_EXHAUSTED:
-			clock_out_of_range();
+		/* a new lease may help */
+		if (session_node_is_leased())
+			lease_wake_worker(true);
+		clock_behind(state);
 	}
-	pg_unreachable();
+	return false;
 }
 
 /*
@@ -238,13 +234,11 @@ next_after_all(Call *call)
 	call->waited = false;
 	while (!next_at_once(&next))
 	{
-		uint64		now = clock_tick();
-		uint64		state;
-
-		if (session_node.slot == NULL ||
-			!node_slot_read(session_node.slot, session_node.key, &state))
+		/* whatever keeps a session from getting an ID, it can be cancelled */
+		CHECK_FOR_INTERRUPTS();
+		if (session_node.slot == NULL)
 			attach_node();
-		else if (next_by_rules(&state, now, call, &next))
+		else if (next_by_rules(call, &next))
 			break;
 	}
 	return next;
@@ -321,11 +315,15 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->max_calls = (uint64) count;
-		funcctx->user_fctx = MemoryContextAllocZero(funcctx->multi_call_memory_ctx, sizeof(Call));
 	}
 
 	funcctx = SRF_PERCALL_SETUP();
 	if (funcctx->call_cntr < funcctx->max_calls)
-		SRF_RETURN_NEXT(funcctx, Int64GetDatum(next_id(funcctx->user_fctx)));
+	{
+		/* one of its own for each: a cursor may rest between them */
+		Call		call = {0};
+
+		SRF_RETURN_NEXT(funcctx, Int64GetDatum(next_id(&call)));
+	}
 	SRF_RETURN_DONE(funcctx);
 }

@@ -38,6 +38,12 @@ session_node_text(void)
 	return node_text(node_of_key(session_node.key));
 }
 
+static bool
+node_log_is_due(LogKind kind)
+{
+	return log_is_due(kind, node_of_key(session_node.key).node_id);
+}
+
 static char *
 time_text(TimestampTz time)
 {
@@ -167,14 +173,14 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 }
 
 /*
- * The log: each at most once in a while for a node
+ * The log: each at most once in a while for a node, or for a source of node specs
  */
 
 /* The node starts in the future, where its first ID will be. */
 void
 log_start(uint64 state)
 {
-	if (!node_log_is_due(session_node.key, NODE_LOG_START))
+	if (!node_log_is_due(LOG_START))
 		return;
 	ereport(LOG,
 			(errmsg("node %s starts after %s, which is ahead of the clock",
@@ -187,7 +193,7 @@ log_start(uint64 state)
 void
 log_rollback(uint64 seen, uint64 now)
 {
-	if (!node_log_is_due(session_node.key, NODE_LOG_ROLLBACK))
+	if (!node_log_is_due(LOG_ROLLBACK))
 		return;
 	ereport(LOG,
 			(errmsg("the clock went back from %s to %s",
@@ -200,7 +206,7 @@ log_rollback(uint64 seen, uint64 now)
 void
 log_wait(uint64 state)
 {
-	if (!node_log_is_due(session_node.key, NODE_LOG_WAIT))
+	if (!node_log_is_due(LOG_WAIT))
 		return;
 	ereport(LOG,
 			(errmsg("node %s waits for the clock", session_node_text()),
@@ -214,16 +220,13 @@ log_wait(uint64 state)
 			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));
 }
 
-/*
- * A node spec of the session's own takes precedence over the lease: said once for each
- * source since the server was started.
- */
+/* A node spec of the session's own takes precedence over the lease. */
 void
 log_own_node_spec(void)
 {
 	GucSource	source = own_node_spec_source();
 
-	if (source == PGC_S_DEFAULT || !source_log_is_due(source))
+	if (source == PGC_S_DEFAULT || !log_is_due(LOG_CONFIGURED_NODE, source))
 		return;
 	ereport(LOG,
 			(errmsg("node %s is used in place of the one that this server leases",

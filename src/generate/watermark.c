@@ -70,8 +70,7 @@ put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
 
 	if (!node_slot_advance(slot, state, start))
 		return;
-	slot->unsettled = slot_own_state(slot, *state);
-	pg_atomic_write_u64(&slot->settled, start);
+	slot->left = slot_left(slot, *state);
 	node_slot_count_used(slot, last, 0);
 	*state = start;
 }
@@ -87,7 +86,7 @@ settle_slot(NodeSlot *slot, const WatermarkView *view)
 	uint64		state = pg_atomic_read_u64(&slot->state);
 	Generator	generator = generator_make(node_of_key(key));
 	uint64		last = node_state_last(state, &generator);
-	uint64		past = watermark_past(view, node_state_tick(slot_own_state(slot, state)),
+	uint64		past = watermark_past(view, node_state_tick(slot_left(slot, state)),
 									  allowance_ticks());
 
 	if (key == 0)

@@ -135,7 +135,7 @@ leased_slot_take(void)
 		return;
 	keep(NULL);
 	node_slots->ended_key = key;
-	node_slots->ended_state = slot_own_state(&node_slots->leased, slot_take(&node_slots->leased));
+	node_slots->ended_state = slot_take(&node_slots->leased);
 }
 
 /* The slot of the server's lease, or NULL while there is none. */
@@ -257,7 +257,7 @@ scru64_leased_hand_over(const HeldLease *lease, uint64 now, uint64 allowance, ui
 		result = HAND_OVER_AHEAD;
 	else
 	{
-		state = slot_own_state(slot, slot_take(slot));
+		state = slot_take(slot);
 		forget_state(state);
 		*last_id = last_of_state(node_of_key(key), state);
 		give_lease(lease, Max(lease->start_tick, node_state_tick(state)));

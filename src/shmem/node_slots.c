@@ -115,16 +115,15 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 	while ((slot = next_overlapping(slot, node)) != NULL)
 	{
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
-		uint64		state = slot_take(slot);
-		uint64		own = slot_own_state(slot, state);
+		uint64		left = slot_take(slot);
 
-		if (is_in_use(own, now, allowance))
+		if (is_in_use(left, now, allowance))
 		{
-			slot_give(slot, key, state);
+			slot_give(slot, key, left);
 			slot_report(slot, obstacle);
 			return false;
 		}
-		forget_state(own);
+		forget_state(left);
 	}
 	for (int i = 0; i < RETIRED_NODES; i++)
 	{
@@ -147,7 +146,6 @@ free_slot(void)
 {
 	NodeSlot   *least_recent = find_slot(0);
 	NodeKey		key;
-	uint64		state;
 
 	if (least_recent != NULL)
 		return least_recent;
@@ -162,8 +160,7 @@ free_slot(void)
 	}
 	node_slots->hand = (int) (least_recent - node_slots->slots);
 	key = pg_atomic_read_u32(&least_recent->key);
-	state = slot_take(least_recent);
-	retire_state(key, slot_own_state(least_recent, state));
+	retire_state(key, slot_take(least_recent));
 	return least_recent;
 }
 
@@ -173,18 +170,20 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 {
 	NodeKey		key = node_key(node);
 	NodeSlot   *slot = find_slot(key);
-	uint64		state;
+	uint64		left;
 
 	if (slot != NULL)
 		return slot;
 	if (leased_overlaps(node, obstacle))
 		return NULL;
-	state = recall_state(key);
-	if (state != 0 && node_state_tick(state) > node_slots->watermark.settled)
-		return slot_start(free_slot(), key, state, now);
-	if (state == 0 && !forget_overlapping(node, now, allowance, obstacle))
-		return NULL;
-	return slot_start(free_slot(), key, new_start(node_slots->floor), now);
+	left = recall_state(key);
+	if (left == 0)
+	{
+		if (!forget_overlapping(node, now, allowance, obstacle))
+			return NULL;
+		left = new_start(node_slots->floor);
+	}
+	return slot_start(free_slot(), key, left, now);
 }
 
 /*

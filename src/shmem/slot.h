@@ -41,10 +41,7 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
 	pg_atomic_uint64 counts[NODE_COUNTS];
-
-	/* What watermark.c keeps; only settled is read without the lock */
-	pg_atomic_uint64 settled;	/* the start that it has put in place of a state, */
-	uint64		unsettled;		/* and the state that the sessions had left */
+	uint64		left;			/* where state is a start: what was there before; see slots.c */
 } NodeSlot;
 
 /*

@@ -21,19 +21,21 @@
  * A state word is one of
  *
  *	last ID				Every ID of the node that was given out is at or below it.
- *	start				NO_ID | timestamp << 24 | serial number.  The node has
- *						given out nothing since it got the slot, and must not
- *						give out anything in that tick or before.
+ *	start				NO_ID | timestamp << 24 | serial number.  The node must
+ *						not give out anything in that tick or before.
  *	CHANGING			The slot is just being given to another node.
+ *
+ * A node gets a start when it gets a slot, or later from watermark.c, in place of its last
+ * ID.  NodeSlot.left keeps that ID, or the first start of a node that has given out
+ * nothing since.  So what the node's sessions have left in the slot is the state if that
+ * is an ID, else left: see slot_left().
  *
  * Invariants:
  *
  *	- floor is at or above the tick of every ID of every node that has neither a
  *	  slot nor a place among the retired ones, and at or below the ceiling on the
  *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
- *	  whatever the clock does.  Only node_slots_restart() lowers it.  A node that began
- *	  again above what watermark.c had settled, and has lost its slot before it gave
- *	  out anything, may have IDs above the floor: all begin above what is settled.
+ *	  whatever the clock does.  Only node_slots_restart() lowers it.
  *
  *	- No two nodes that overlap have a slot or a place among the retired ones.
  *
@@ -59,7 +61,7 @@
 #include "clock.h"
 #include "shmem/slots.h"
 
-/* Seconds between two messages of a kind in the log about one node */
+/* Seconds between two messages of a kind in the log about one subject */
 #define LOG_INTERVAL		60
 
 /*
@@ -90,7 +92,6 @@ init_slot(NodeSlot *slot)
 	pg_atomic_init_u64(&slot->limit, SCRU64_LAST_TIMESTAMP);
 	pg_atomic_init_u64(&slot->clock, 0);
 	pg_atomic_init_u64(&slot->entered, 0);
-	pg_atomic_init_u64(&slot->settled, 0);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		pg_atomic_init_u64(&slot->counts[i], 0);
 }
@@ -144,14 +145,13 @@ init_slots(void *memory)
 	memset(slots, 0, slots_size());
 	slots->tranche_id = compat_new_tranche(SHARED_MEMORY_NAME("slots"));
 	LWLockInitialize(&slots->lock, slots->tranche_id);
-	pg_atomic_init_u32(&slots->reservation.loaded, 0);
+	pg_atomic_init_u32(&slots->reservation.generation, 0);
 	SpinLockInit(&slots->reservation.mutex);
 	pg_atomic_init_u64(&slots->reservation.durable, 0);
 	pg_atomic_init_u64(&slots->reservation.replicated, 0);
 	ConditionVariableInit(&slots->reservation.moved);
-	for (int i = 0; i < NODE_LOG_KINDS * LOG_TIMES; i++)
+	for (int i = 0; i < LOG_KINDS * LOG_TIMES; i++)
 		pg_atomic_init_u64(&slots->logged[i / LOG_TIMES][i % LOG_TIMES], 0);
-	pg_atomic_init_u32(&slots->logged_sources, 0);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
 	init_slot(&slots->leased);
@@ -203,13 +203,13 @@ ensure_slots(void)
 }
 
 /*
- * Is it time to log something about a node again?  By the monotonic clock: the
+ * Is it time to log something about a subject again?  By the monotonic clock: the
  * other one is what is logged about.
  */
 bool
-node_log_is_due(NodeKey key, NodeLogKind kind)
+log_is_due(LogKind kind, uint32 subject)
 {
-	pg_atomic_uint64 *logged = &node_slots->logged[kind][node_of_key(key).node_id % LOG_TIMES];
+	pg_atomic_uint64 *logged = &node_slots->logged[kind][subject % LOG_TIMES];
 	uint64		last = pg_atomic_read_u64(logged);
 	uint64		now = (uint64) monotonic_ms() / 1000;
 
@@ -217,21 +217,11 @@ node_log_is_due(NodeKey key, NodeLogKind kind)
 		pg_atomic_compare_exchange_u64(logged, &last, Max(now, 1));
 }
 
-/* Is it the first time since the server was started that this is asked of a GucSource? */
-bool
-source_log_is_due(int source)
-{
-	uint32		bit = UINT32_C(1) << source;
-
-	return (pg_atomic_read_u32(&node_slots->logged_sources) & bit) == 0 &&
-		(pg_atomic_fetch_or_u32(&node_slots->logged_sources, bit) & bit) == 0;
-}
-
 /*
  * The state word of a node that starts above a tick.
  *
- * A word could come back after as many starts as there are serial numbers, with
- * the floor and what is settled where they were.  So the latter does not stay there.
+ * Starts of one tick differ by their serial numbers.  When these are used up, they begin
+ * again, and what is settled is raised by a tick: so the next starts are of another one.
  */
 uint64
 start_word(uint64 timestamp)
@@ -284,15 +274,22 @@ slot_report(NodeSlot *slot, NodeReport *report)
 	if (key == 0)
 		return false;
 	report->node = node_of_key(key);
-	report->state = slot_own_state(slot, pg_atomic_read_u64(&slot->state));
+	report->state = slot_left(slot, pg_atomic_read_u64(&slot->state));
 	report->last_id = last_of_state(report->node, report->state);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		report->counts[i] = pg_atomic_read_u64(&slot->counts[i]);
 	return true;
 }
 
+/* What the node's sessions have left in a slot, whose state is this. */
+uint64
+slot_left(const NodeSlot *slot, uint64 state)
+{
+	return node_state_is_id(state) ? state : slot->left;
+}
+
 /*
- * Take a slot away from its node, and return its last state.  Lock held
+ * Take a slot away from its node, and return what its sessions have left.  Lock held
  * exclusively.
  *
  * Ordering: a session of the node that has read the state before can still advance it
@@ -304,21 +301,22 @@ uint64
 slot_take(NodeSlot *slot)
 {
 	pg_atomic_write_u32(&slot->key, 0);
-	return pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING);
+	return slot_left(slot, pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING));
 }
 
-/*
- * A state of a slot, as its sessions have left it: not the start that watermark.c has
- * put in its place.
- */
-uint64
-slot_own_state(NodeSlot *slot, uint64 state)
+/* Is the next ID after what sessions have left above all that is settled? */
+static bool
+may_continue(uint64 left)
 {
-	return state == pg_atomic_read_u64(&slot->settled) ? slot->unsettled : state;
+	uint64		tick = node_state_tick(left);
+	uint64		settled = node_slots->watermark.settled;
+
+	return node_state_is_id(left) ? tick > settled : tick >= settled;
 }
 
 /*
- * Let a node have a slot that was taken.
+ * Let a node have a slot that was taken, and go on after what its sessions have left:
+ * its last ID, or a start.
  *
  * Ordering: who finds the state that is written here, in node_slot_read(), finds all
  * that was done before: the key was cleared, perhaps by another process, and the limit
@@ -328,8 +326,11 @@ slot_own_state(NodeSlot *slot, uint64 state)
  * that it cannot advance, and attaches again (litmus: key-new-session).
  */
 void
-slot_give(NodeSlot *slot, NodeKey key, uint64 state)
+slot_give(NodeSlot *slot, NodeKey key, uint64 left)
 {
+	uint64		state = may_continue(left) ? left : new_start(node_slots->floor);
+
+	slot->left = left;
 	pg_write_barrier();
 	pg_atomic_write_u64(&slot->state, state);
 	pg_atomic_write_u32(&slot->key, key);
@@ -347,14 +348,14 @@ forget_state(uint64 state)
 		node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }
 
-/* Start a node, or let it go on from state, in a slot. */
+/* Likewise, and nothing was counted of the node yet. */
 NodeSlot *
-slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now)
+slot_start(NodeSlot *slot, NodeKey key, uint64 left, uint64 now)
 {
 	pg_atomic_write_u64(&slot->clock, now);
 	pg_atomic_write_u64(&slot->entered, 0);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		pg_atomic_write_u64(&slot->counts[i], 0);
-	slot_give(slot, key, state);
+	slot_give(slot, key, left);
 	return slot;
 }

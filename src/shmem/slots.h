@@ -32,22 +32,23 @@
 /* Nodes that were leased since the start of the server, the last ones. */
 #define LEASED_NODES		64
 
-/* Nodes with the same remainder share the times of their last messages. */
+/* Subjects with the same remainder share the times of their last messages. */
 #define LOG_TIMES			64
 
-/* What is logged at most once in a while about a node, whatever slot it has. */
-typedef enum NodeLogKind
+/* Messages that are logged at most once in a while about one subject: a node_id, */
+typedef enum LogKind
 {
-	NODE_LOG_START,
-	NODE_LOG_ROLLBACK,
-	NODE_LOG_WAIT,
-	NODE_LOG_KINDS
-} NodeLogKind;
+	LOG_START,
+	LOG_ROLLBACK,
+	LOG_WAIT,
+	LOG_CONFIGURED_NODE,		/* or a GucSource */
+	LOG_KINDS
+} LogKind;
 
 /* What ceiling.c keeps with the slots; see there for what guards what. */
 typedef struct Reservation
 {
-	pg_atomic_uint32 loaded;	/* do the slots start above the ceiling? */
+	pg_atomic_uint32 generation;	/* how often all slots were started above the ceiling */
 	uint64		written;		/* the ceiling that was written last, in ticks */
 	XLogRecPtr	written_at;		/* and the end of it in the WAL */
 	uint64		sent;			/* the ceiling that standbys are to have next, */
@@ -92,8 +93,7 @@ typedef struct NodeSlots
 	uint64		floor;			/* in ticks */
 	Reservation reservation;
 	Watermark	watermark;
-	pg_atomic_uint64 logged[NODE_LOG_KINDS][LOG_TIMES]; /* monotonic seconds, or 0 */
-	pg_atomic_uint32 logged_sources;	/* of node specs used in place of the lease, a bit each */
+	pg_atomic_uint64 logged[LOG_KINDS][LOG_TIMES];	/* monotonic seconds, or 0 */
 
 	/* What node_slots.c keeps */
 	int			hand;			/* where the last slot was taken away */
@@ -128,16 +128,15 @@ prepared_writers(NodeSlots *slots)
 extern void slots_request(void);
 extern void ensure_slots(void);
 extern bool slots_are_mixed(void);
-extern bool node_log_is_due(NodeKey key, NodeLogKind kind);
-extern bool source_log_is_due(int source);
+extern bool log_is_due(LogKind kind, uint32 subject);
 extern uint64 last_of_state(Scru64Node node, uint64 state);
 
 /* For all below the lock has to be held, for slot_report() shared at least. */
 extern bool slot_report(NodeSlot *slot, NodeReport *report);
 extern uint64 slot_take(NodeSlot *slot);
-extern uint64 slot_own_state(NodeSlot *slot, uint64 state);
-extern void slot_give(NodeSlot *slot, NodeKey key, uint64 state);
-extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 state, uint64 now);
+extern uint64 slot_left(const NodeSlot *slot, uint64 state);
+extern void slot_give(NodeSlot *slot, NodeKey key, uint64 left);
+extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 left, uint64 now);
 extern uint64 start_word(uint64 timestamp);
 extern uint64 new_start(uint64 timestamp);
 extern void restart_watermark(uint64 floor);
