@@ -42,8 +42,9 @@ DATA = \
 	sql/scru64_realm--1.0.sql
 PGFILEDESC = "scru64 - SCRU64 identifiers"
 
-# PostgreSQL's headers are system headers, so that -Wextra is about this code.
-PG_CPPFLAGS = -DSCRU64_VERSION='"$(EXTVERSION)"' \
+# PostgreSQL's headers are system headers, so that -Wextra is about this code.  All modules'
+# symbols share one name space in a server: what is not PGDLLEXPORT is hidden, also before 16.
+PG_CPPFLAGS = -fvisibility=hidden -DSCRU64_VERSION='"$(EXTVERSION)"' \
 	-I$(srcdir)/src \
 	-isystem $(shell $(PG_CONFIG) --includedir-server)
 
@@ -91,11 +92,6 @@ install-lease-worker: all-lease-worker
 installdirs: installdirs-lease-worker
 uninstall: uninstall-lease-worker
 clean: clean-lease-worker
-
-# Every module's symbols share one name space in a server.  Before 16 PostgreSQL
-# shows all of them: hide those of the files that have nothing to show.
-$(addprefix src/, clock.o ceiling/ceiling_page.o ceiling/standbys.o generate/attach.o generate/generate_errors.o \
-	generate/reported.o generate/session.o shmem/node_slots.o shmem/slots.o shmem/writers.o) $(filter src/pure/%, $(OBJS)): CFLAGS += -fvisibility=hidden
 
 ifeq ($(if $(NO_TAP_TESTS),$(TAP_TESTS),1),)
 installcheck: no-tap-tests

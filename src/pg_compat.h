@@ -15,6 +15,26 @@
 #error "scru64 requires PostgreSQL 15 or later"
 #endif
 
+/*
+ * A library shows only what is PGDLLEXPORT: what PostgreSQL, or the other library,
+ * finds by its name.  From 16 on PostgreSQL's headers and PGXS see to that.
+ */
+#if PG_VERSION_NUM < 160000
+#undef PGDLLEXPORT
+#define PGDLLEXPORT		__attribute__((visibility("default")))
+#undef PG_FUNCTION_INFO_V1
+#define PG_FUNCTION_INFO_V1(name) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	extern PGDLLEXPORT const Pg_finfo_record *pg_finfo_##name(void); \
+	const Pg_finfo_record * \
+	pg_finfo_##name(void) \
+	{ \
+		static const Pg_finfo_record info = {1}; \
+		return &info; \
+	} \
+	extern int	no_such_variable
+#endif
+
 /* The macros of variable-length types left postgres.h with 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "pg_compat.h"
 
 #include "utils/fmgrprotos.h"
 
