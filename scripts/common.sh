@@ -4,7 +4,7 @@
 #		What the scripts have in common: find or install PostgreSQL and tools, build
 #		in a copy of the tree, install, run a server that is thrown away.
 #
-# To be sourced.  The caller sets the trap for EXIT and calls cleanup in it.
+# To be sourced.
 #
 # Two rules hold throughout.  A server that was there before is never stopped,
 # restarted, upgraded or connected to.  Nothing is written into the checkout, unless
@@ -47,6 +47,15 @@ unset_foreign_variables()
 say()
 {
 	printf '%s\n' "$*"
+}
+
+# Print the script's first comment, and end: with an error unless that was asked for.
+usage()
+{
+	sed '1,2d; /^#/!Q; s/^# \{0,1\}//' "$top/scripts/${0##*/}"
+	! declare -F chroots_usage >/dev/null || chroots_usage
+	[[ $1 == --help || $1 == -h ]] && exit 0
+	exit 2
 }
 
 die()
@@ -538,14 +547,19 @@ remove_dropin()
 # Build and install
 # ---------------------------------------------------------------------------
 
-# Copy the checkout, without what was built in it, to a folder of the server's
-# user.
-copy_tree()
+# Copy the checkout, without what was built in it, to a folder.
+copy_checkout()
 {
 	mkdir -p "$1"
 	tar -C "$top" --exclude-vcs --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' \
 		--exclude=./unit_tests/build --exclude=./results --exclude=./tmp_check -cf - . |
 		tar -C "$1" --no-same-owner -xf -
+}
+
+# The same, to a folder of the server's user
+copy_tree()
+{
+	copy_checkout "$1"
 	if ((EUID == 0)); then
 		chown -R "$(server_owner)" "$1"
 	fi
@@ -643,7 +657,71 @@ stop_servers()
 	done < <(find "$work" -name postmaster.pid 2>/dev/null)
 }
 
+# ---------------------------------------------------------------------------
+# What passed and failed
+# ---------------------------------------------------------------------------
+
+passed=0 failed=0				# of the section, or of all
+total_passed=0 total_failed=0	# of all sections
+
+# A check: a command, whose output is shown if it fails.
+check()
+{
+	local name=$1
+
+	shift
+	if "$@" >"$work/log/check" 2>&1 </dev/null; then
+		say "ok: $name"
+		((passed += 1))
+	else
+		tail -n 100 "$work/log/check"
+		say "not ok: $name"
+		((failed += 1))
+		return 1
+	fi
+}
+
+# Set passed and failed to the numbers of lines "ok: ..." and "not ok: ..." in a log.
+count_in()
+{
+	passed=$(grep -c '^ok: ' "$1" || true)
+	failed=$(grep -c '^not ok: ' "$1" || true)
+}
+
+# Run a section: a function that sets passed and failed.  One that ends badly
+# has at least one failure, and so has one that tested nothing.
+section()
+{
+	local name=$1
+
+	shift
+	passed=0
+	failed=0
+	say ""
+	say "== $name =="
+	if ! "$@" && ((failed == 0)); then
+		failed=1
+	fi
+	if ((passed + failed == 0)); then
+		say "There is no test here."
+		failed=1
+	fi
+	say "$name: $passed passed, $failed failed"
+	((total_passed += passed, total_failed += failed)) || true
+}
+
+# Remove everything, and close with the numbers.  False if any failed, or none passed.
+finish()
+{
+	$cleanup
+	say ""
+	say "$1 passed, $2 failed"
+	(($2 == 0 && $1 > 0))
+}
+
 unset_foreign_variables
+cleanup=cleanup					# what removes everything
+trap '$cleanup' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
