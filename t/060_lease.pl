@@ -1,5 +1,5 @@
 # A server leases its own node: a fleet with the same lines of configuration, who
-# sees what, nodes set by hand, and what ends and what keeps a lease.
+# sees what, configured nodes, and what ends and what keeps a lease.
 
 use strict;
 use warnings;
@@ -43,7 +43,7 @@ sub logged_sources
 
 # the realm's own server has the same lines
 $realm->safe_psql('postgres', "SET scru64.node_spec = '203/8'; SELECT scru64_generate()");
-is(logged_sources($realm), '', 'a node set by hand, and no realm: nothing in the log');
+is(logged_sources($realm), '', 'a configured node, and no realm: nothing in the log');
 configure_server($realm, $lines);
 $realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0");
 begin_load($_, 2) foreach ($server_a, $server_b, $server_c, $realm);
@@ -53,10 +53,10 @@ is(scalar(keys %nodes), 3, 'three nodes: ' . join(' ', sort keys %nodes));
 is(lease_sql($server_b, "state, node_spec = scru64_node_spec(), holder, failures, last_error, expires_at - granted_at >= '119s', next_attempt_at BETWEEN now() AND now() + (expires_at - now()) / 2"),
 	'held|t|b|0||t|t', 'the view');
 
-# nodes set by hand go before the lease
-is(substr($server_b->safe_psql('postgres', "SET scru64.node_spec = '200/8'; SELECT scru64_node_spec()"), 0), '200/8', 'a node set by hand');
-$server_b->safe_psql('postgres', "CREATE ROLE by_hand LOGIN; ALTER ROLE by_hand SET scru64.node_spec = '201/8'; CREATE DATABASE by_hand; ALTER DATABASE by_hand SET scru64.node_spec = '202/8'");
-foreach my $case ([ 'by_hand', 'postgres', '201/8', 'role' ], [ 'postgres', 'by_hand', '202/8', 'database' ])
+# configured nodes go before the lease
+is(substr($server_b->safe_psql('postgres', "SET scru64.node_spec = '200/8'; SELECT scru64_node_spec()"), 0), '200/8', 'a configured node');
+$server_b->safe_psql('postgres', "CREATE ROLE configured LOGIN; ALTER ROLE configured SET scru64.node_spec = '201/8'; CREATE DATABASE configured; ALTER DATABASE configured SET scru64.node_spec = '202/8'");
+foreach my $case ([ 'configured', 'postgres', '201/8', 'role' ], [ 'postgres', 'configured', '202/8', 'database' ])
 {
 	my ($user, $dbname, $spec, $what) = @{$case};
 	$server_b->safe_psql($dbname, 'CREATE EXTENSION scru64') if $dbname ne 'postgres';
@@ -68,11 +68,11 @@ foreach my $case ([ 'by_hand', 'postgres', '201/8', 'role' ], [ 'postgres', 'by_
 	}
 }
 
-# more nodes set by hand than there are slots do not take the lease's
+# more configured nodes than there are slots do not evict the lease's
 {
 	my $node = lease_of($server_b);
 	$server_b->safe_psql('postgres', "SELECT scru64_generate(); SELECT set_config('scru64.node_spec', n || '/16', false), scru64_generate(3) FROM generate_series(60000, 60199) n; SET scru64.node_spec = ''; SELECT scru64_generate()");
-	is(lease_of($server_b), $node, 'after 200 nodes set by hand: the same lease');
+	is(lease_of($server_b), $node, 'after 200 configured nodes: the same lease');
 	is($server_b->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'"), 1, 'and its slot');
 }
 
@@ -82,11 +82,11 @@ like(read_file($server_b->logfile),
 	qr{LOG:  node 201/8 is used in place of the one that this server leases\n.*DETAIL:  .* source "user"\. .*\n.*HINT:  RESET it by ALTER ROLE},
 	'and what to do');
 
-# a node set by hand that overlaps the lease
+# a configured node that overlaps the lease
 foreach my $spec (lease_of($server_b), '0/1')
 {
 	my ($out, $message) = try_generate($server_b, "SET scru64.node_spec = '$spec'; ");
-	like($message, qr/ERROR:  55006: node \S+ overlaps node/, "$spec by hand, which is leased");
+	like($message, qr/ERROR:  55006: node \S+ overlaps node/, "$spec configured, which is leased");
 }
 
 #
@@ -140,11 +140,11 @@ foreach my $server ($server_a, $server_b)
 	begin_load($standby, 2);
 	sleep(1);
 	$standby->stop;
-	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'standby'"), 0, 'a fast stop gives it back');
+	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'standby'"), 0, 'a fast stop returns it');
 }
 
 #
-# A node set by hand first.  The next lease may be had ten seconds later, see below.
+# A node configured first.  The next lease may be had ten seconds later, see below.
 #
 my $server_d = fleet_server($template, 'd', $lines);
 foreach my $spec ('203/8', '')
@@ -155,11 +155,11 @@ foreach my $spec ('203/8', '')
 }
 is(logged_sources($server_d), '', 'a node in the configuration: nothing in the log');
 # the one that the realm would give
-my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 12 & 4095 FROM scru64_realm.lease(12, 'look', '10 s'); ROLLBACK") . '/12';
-$server_d->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
+my $configured = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 12 & 4095 FROM scru64_realm.lease(12, 'look', '10 s'); ROLLBACK") . '/12';
+$server_d->safe_psql('postgres', "SET scru64.node_spec = '$configured'; SELECT scru64_generate()");
 try_generate($server_d);
-like(lease_sql($server_d, 'last_error'), qr{node $by_hand overlaps one that is set on this server by hand},
-	'a node set by hand first: the worker says why it does not use what it got');
+like(lease_sql($server_d, 'last_error'), qr{node $configured overlaps one that is configured on this server},
+	'a node configured first: the worker says why it does not use what it got');
 
 #
 # kill -9 of a backend, of the worker, of the postmaster; a stop
@@ -183,7 +183,7 @@ foreach my $case ([ 'a session', $server_a ], [ 'the worker', $server_a ], [ 'a 
 	my $before = lease_of($server_c);
 	$server_c->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease');
 	my $after = wait_for_lease($server_c, 20);
-	ok($after ne '' && $after ne $before, "the worker is told to end: it gives the node back, and the next one has another, $before, $after");
+	ok($after ne '' && $after ne $before, "the worker is told to end: it returns the node, and the next one has another, $before, $after");
 }
 foreach my $server ($server_a, $server_b)
 {
@@ -203,7 +203,7 @@ $server_c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 	$server_b->stop('fast');
 	cmp_ok(time() - $began, '<', 4, 'a fast stop is fast');
 	is($realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE last_id::bigint >> 24 > scru64_realm_internal.tick(granted_at)) FROM scru64_realm.ledger WHERE holder = 'b' AND released_at IS NOT NULL"),
-		'1|1', 'it gives the node back, with the last ID');
+		'1|1', 'it returns the node, with the last ID');
 	start_server($server_b);
 	isnt(wait_for_lease($server_b, 15), '', 'started again: a lease');
 }
@@ -224,7 +224,7 @@ $server_c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 	my $before = lease_of($server_a);
 	configure_server($server_a, "scru64.realm = ''\n");
 	ok(wait_until(2, sub { $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE node = '$before'") eq 0 }),
-		'scru64.realm emptied: the lease is given back');
+		'scru64.realm emptied: the lease is returned');
 	my ($out, $message) = try_generate($server_a);
 	like($message, qr/ERROR:  55000: node spec is not set/, 'and there is no node');
 	is(lease_sql($server_a, 'count(*)'), 0, 'nor a row of the view');
@@ -237,9 +237,9 @@ $server_c->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 #
 isnt(wait_for_lease($server_c, 20, $ended), '', 'scru64_set_ceiling(): another lease');
 ok(wait_until(20, sub { $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE node = '$ended'") eq 0 }),
-	'the one before is given back');
+	'the one before is returned');
 my $other = wait_for_lease($server_d, 25);
-ok($other ne '' && $other ne $by_hand, "a node set by hand first: the worker takes another, $by_hand, $other");
+ok($other ne '' && $other ne $configured, "a node configured first: the worker takes another, $configured, $other");
 $server_d->stop;
 
 #

@@ -209,7 +209,7 @@ note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys
 is(join(' ', grep { !/^(55000|57P01|57P03)$/ } keys %{$errors}), '', 'no other error');
 ok_ids($realm, 'all', 10000);
 $_->stop foreach ($server_a, $server_d, $cold, $hot, $disk);
-is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder IN ('cold', 'hot') OR holder = 'd' AND node = '$lease_d'"), 0, 'all are given back');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder IN ('cold', 'hot') OR holder = 'd' AND node = '$lease_d'"), 0, 'all are returned');
 #
 # The owner of the realm has a server's lease go on without end
 #

@@ -42,7 +42,7 @@ like(wait_until(10, sub { try_generate($server_a); lease_sql($server_a, 'last_er
 is(lease_of($server_a), '', 'nor does the view say so');
 
 #
-# Sessions of a server, while the worker gives the node back; others go on, and the
+# Sessions of a server, while the worker returns the node; others go on, and the
 # realm takes its time
 #
 my @pids = split(/\n/, $server_b->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'"));
@@ -54,7 +54,7 @@ sleep(1);
 $slow->query_safe('ROLLBACK');
 $slow->quit;
 $began = time();
-is(wait_for_lease($server_a, 15), $node_b, sprintf('a node that is given back is free after %.1f s', time() - $began));
+is(wait_for_lease($server_a, 15), $node_b, sprintf('a node that is returned is free after %.1f s', time() - $began));
 sleep(0.5);
 kill('CONT', @pids);
 sleep(0.5);
@@ -147,7 +147,7 @@ SKIP:
 	ok(wait_until(20, sub { -e "$dir/held" }), 'a session is stopped after it has checked the limit');
 	configure_server($server_b, "scru64.realm = ''\n");
 	start_server($server_c);
-	is(wait_for_lease($server_c, 15), $node, 'its node is given back, and somebody else has it');
+	is(wait_for_lease($server_c, 15), $node, 'its node is returned, and somebody else has it');
 	try_generate($server_c) foreach (1 .. 3);
 	replace_file("$dir/go", '');
 	$gdb->finish;

@@ -92,7 +92,7 @@ sub crash
 	begin_load($server, 1);
 	crash($server);
 	is(wait_for_lease($server, 10), $node, 'a crash: the same node goes on');
-	# a node by hand, with a clock that is ahead, has the ceiling beyond the window
+	# a configured node, with a clock that is ahead, has the ceiling beyond the window
 	set_clock($server, '+7200');
 	$server->safe_psql('postgres', "SET scru64.node_spec = '1000/10'; SELECT scru64_generate()");
 	set_clock($server, '+0');

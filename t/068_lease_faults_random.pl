@@ -1,6 +1,6 @@
 # All that can happen to servers with leases, at random and at the same time: clocks,
 # crashes, stops, processes that are stopped and go on, a realm that goes away, disks that
-# are slow, settings, scru64_set_ceiling(), nodes set by hand.  No ID twice, and each in a window of its server.
+# are slow, settings, scru64_set_ceiling(), configured nodes.  No ID twice, and each in a window of its server.
 #
 # SCRU64_LEASE_FAULTS: for how many seconds, for example 90; SCRU64_SEED: which.
 
@@ -75,7 +75,7 @@ my @faults = (
 	[ 8, 'scru64_set_ceiling()', sub { sql($_[0], "SELECT scru64_set_ceiling(now() + '" . random_clock() . " s')") } ],
 	[ 5, 'another size', sub { configure_server($_[0], 'scru64.lease_node_id_size = ' . (9 + int(rand(3))) . "\n") } ],
 	[ 3, 'a reload', sub { configure_server($_[0], '') } ],
-	[ 5, 'nodes set by hand', sub { sql($_[0], "SET scru64.node_spec = '" . int(100 + rand(20)) . "/10'; SELECT count(scru64_generate()) FROM generate_series(1, 100)") } ],
+	[ 5, 'configured nodes', sub { sql($_[0], "SET scru64.node_spec = '" . int(100 + rand(20)) . "/10'; SELECT count(scru64_generate()) FROM generate_series(1, 100)") } ],
 	[ 5, 'the realm goes away', sub { $realm->stop('immediate'); $realm_is_away = time() + rand(5) } ],
 	[ 6, 'its flushes are held', sub { hold_flushes_for($_[0], rand(6)) } ],
 	[ 6, 'its flushes are slow', sub { slow_flushes_for($_[0], rand(6)) } ],

@@ -1,5 +1,5 @@
 # The size of a leased node follows the load where that is not easy: whatever the
-# rollback allowance is beside the ttl, whatever the clocks say, whatever was set by hand.
+# rollback allowance is beside the ttl, whatever the clocks say, whatever is configured.
 
 use strict;
 use warnings;
@@ -40,18 +40,18 @@ ok_streams('an allowance as long as the ttl, and none');
 $_->stop foreach (@servers);
 
 #
-# Blocks of the realm that were set by hand here: nobody else gets them
+# Blocks of the realm that are configured here: nobody else gets them
 #
-my $hand = server_with_lease('hand', '1s', lease_within => '3/8', lease_ttl => '60s');
-my $by_hand = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
-$hand->safe_psql('postgres', "SET scru64.node_spec = '$by_hand'; SELECT scru64_generate()");
-begin_streams($hand, $rate, 10, 1);
-like(wait_until(10, sub { lease_sql($hand, 'size_reason') }), qr{^no node of size 10 instead of 12: node $by_hand overlaps one that is set on this server by hand},
-	'a larger node that is set here by hand is not used');
-is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'hand' AND node = '$by_hand' AND expires_at > scru64_realm.clock() + '50 s'"),
+my $other = server_with_lease('other', '1s', lease_within => '3/8', lease_ttl => '60s');
+my $configured = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
+$other->safe_psql('postgres', "SET scru64.node_spec = '$configured'; SELECT scru64_generate()");
+begin_streams($other, $rate, 10, 1);
+like(wait_until(10, sub { lease_sql($other, 'size_reason') }), qr{^no node of size 10 instead of 12: node $configured overlaps one that is configured on this server},
+	'a larger node that is configured here is not used');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'other' AND node = '$configured' AND expires_at > scru64_realm.clock() + '50 s'"),
 	1, 'and stays leased');
-ok_streams('a node set by hand');
-$hand->stop;
+ok_streams('a configured node');
+$other->stop;
 
 #
 # The specification's example: hot nodes of 4 bits, and cold ones of 8

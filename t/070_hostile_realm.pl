@@ -158,8 +158,8 @@ sub problems_of
 	if ($call eq 'release')
 	{
 		# under the name of where the lease is from
-		$failure = in_time(sub { ask('SELECT 1'); substr(read_file($server->logfile), $log_before) =~ /was (not given back:? ?[^\n]*)/ ? $1 : '' });
-		push @problems, 'the lease was given back' if !$failure;
+		$failure = in_time(sub { ask('SELECT 1'); substr(read_file($server->logfile), $log_before) =~ /was (not returned:? ?[^\n]*)/ ? $1 : '' });
+		push @problems, 'the lease was returned' if !$failure;
 		in_time(sub { look("node_spec <> ''") eq 't' }) || push(@problems, 'no new lease');
 	}
 	else

@@ -116,7 +116,7 @@ sub log_has_once
 	forget($server);
 	ok(wait_until(10, sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'and unknown once more');
 	$server->stop;
-	is(asked('release') - $releases, 0, 'a stop does not give back what is unknown');
+	is(asked('release') - $releases, 0, 'a stop does not return what is unknown');
 	$realm->safe_psql('realm', 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet');
 }
 
@@ -138,7 +138,7 @@ SKIP:
 	is(lease_of($server), $node, 'the node stays');
 	is(lease_sql($server, "state, next_attempt_at > now()"), 'held, not renewed|t', 'the view');
 	set_clock($realm, '+0');
-	is($realm->safe_psql('realm', $granted), '1|1', 'what was granted is given back');
+	is($realm->safe_psql('realm', $granted), '1|1', 'what was granted is returned');
 	ok(wait_until(25, sub { lease_sql($server, "state = 'held' AND failures = 0") eq 't' }), 'the clock is right: another lease');
 	ok_streams('a realm whose clock is ahead');
 	$server->stop;
@@ -211,7 +211,7 @@ ok_ids($realm, 'all', 1000);
 	ok(wait_until(45, sub { try_generate($server); $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'met'") eq 1 }), 'when it is over, the other one is taken');
 	is(lease_sql($server, 'state, failures'), 'held|0', 'and all is well');
 	isnt((try_generate($server))[0], '', 'there are IDs');
-	is(scalar(logged($server, 'was (not )?given back')), 0, 'the old lease was not given back to it');
+	is(scalar(logged($server, 'was (not )?returned')), 0, 'the old lease was not returned to it');
 
 	# but not if the setting names one
 	configure_server($server, "scru64.realm_id = '$met'\n");

@@ -116,7 +116,7 @@ is($realm->safe_psql('realm', "SELECT node FROM scru64_realm.leases WHERE holder
 $standby->stop('fast');
 is( $realm->safe_psql(
 		'realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'standby_1' AND last_id = scru64_realm_internal.start(node_ctr_range, granted_at) AND occupied_until = released_at + (SELECT guard FROM scru64_realm.settings)"),
-	1, 'a stop gives it back, without an ID');
+	1, 'a stop returns it, without an ID');
 is(scalar(logged($realm, qr/DETAIL: .*[Pp]arameters: \$1 = '[0-9a-f-]{36}', \$2 = '[0-9a-z]{12}'$/)), 1, 'but with where it begins for the last one');
 start_server($standby);
 my $before = $node;
@@ -216,7 +216,7 @@ SKIP:
 	$standby->promote;
 	isnt(wait_for_lease($standby, 25), '', 'a lease whose window has no room for more: another one');
 	is($realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE released_at IS NOT NULL) FROM scru64_realm.ledger WHERE holder = 'behind'"),
-		'2|1', 'and the first one is given back');
+		'2|1', 'and the first one is returned');
 	$standby->stop;
 }
 

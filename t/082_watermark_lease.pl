@@ -20,7 +20,7 @@ plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm', clock => '+0');
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
-# leases of one half, so that nodes by hand have the other
+# leases of one half, so that configured nodes have the other
 my $lines = fleet_lines($realm, lease_ttl => '10s', lease_within => '0/1') . $preload;
 my $by_hand = '4000/12';
 my $server = fleet_server($template, 'server', $lines, clock => '+0');

@@ -60,24 +60,24 @@ without_lease(void)
 	return plan;
 }
 
-/* A standby that leases ahead. */
+/* The lease of a standby. */
 static Plan
-held_ahead(void)
+standby_lease(void)
 {
 	Plan		plan = held();
 
-	plan.in_recovery = plan.is_ahead = true;
+	plan.in_recovery = plan.is_standby_lease = true;
 	plan.has_slot = false;
 	return plan;
 }
 
 /* A lease that the realm has refused to renew, and a new one may be had. */
 static Plan
-lapsing(void)
+unrenewable(void)
 {
 	Plan		plan = held();
 
-	plan.is_lapsing = true;
+	plan.is_unrenewable = true;
 	plan.failures = 1;
 	return plan;
 }
@@ -91,82 +91,82 @@ wait_for_larger(Plan *plan)
 }
 
 static void
-a_lease_is_useless_when_it_is_over_or_far_ahead(void)
+a_lease_is_worth_replacing_when_it_is_over_or_far_ahead(void)
 {
 	Plan		plan = held();
 
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 	plan.left_ms = 1;
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 	plan.left_ms = 0;
-	CHECK(is_useless(&plan));
+	CHECK(is_worth_replacing(&plan));
 	plan.left_ms = -1;
-	CHECK(is_useless(&plan));
+	CHECK(is_worth_replacing(&plan));
 
 	plan = held();
 	plan.furthest_tick = FURTHEST_TICK;
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 	plan.furthest_tick = FURTHEST_TICK + 1;
-	CHECK(is_useless(&plan));
+	CHECK(is_worth_replacing(&plan));
 	/* the clock has gone on */
 	plan.clock_tick++;
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 	plan.allowance_ms = 0;
 	plan.furthest_tick = plan.clock_tick + 1;
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 	plan.furthest_tick++;
-	CHECK(is_useless(&plan));
+	CHECK(is_worth_replacing(&plan));
 
 	/* granted by a clock that was ahead of what both are now */
 	plan = held();
 	plan.start_tick = plan.furthest_tick = CLOCK_TICK + 1;
-	CHECK(is_useless(&plan));
+	CHECK(is_worth_replacing(&plan));
 	plan.clock_tick++;
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 }
 
 static void
-a_lease_is_spent_when_sessions_can_have_no_more_of_it(void)
+a_lease_is_exhausted_when_sessions_can_have_no_more_of_it(void)
 {
 	Plan		plan = held();
 
 	plan.own_tick = plan.limit_tick;
-	CHECK(!is_spent(&plan));
+	CHECK(!is_exhausted(&plan));
 	plan.own_tick++;
-	CHECK(is_spent(&plan));
+	CHECK(is_exhausted(&plan));
 
 	/* whatever the realm's clock says */
 	plan = held();
 	plan.left_ms = -1;
 	plan.clock_tick = plan.limit_tick + 1;
-	CHECK(!is_spent(&plan));
+	CHECK(!is_exhausted(&plan));
 
 	plan = held();
 	plan.furthest_tick = FURTHEST_TICK;
-	CHECK(!is_spent(&plan));
+	CHECK(!is_exhausted(&plan));
 	plan.furthest_tick++;
-	CHECK(is_spent(&plan));
+	CHECK(is_exhausted(&plan));
 
 	plan = held();
 	plan.has_slot = false;
-	CHECK(is_spent(&plan));
+	CHECK(is_exhausted(&plan));
 }
 
 static void
-nothing_is_useless_before_the_realm_was_heard(void)
+nothing_is_worth_replacing_before_the_realm_was_heard(void)
 {
 	Plan		plan = held();
 
 	plan.has_heard = false;
 	plan.left_ms = -1;
-	CHECK(!is_useless(&plan));
-	CHECK(!is_over(&plan));
+	CHECK(!is_worth_replacing(&plan));
+	CHECK(!has_expired(&plan));
 	plan.furthest_tick = FURTHEST_TICK + 1;
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 	plan.start_tick = CLOCK_TICK + 1;
-	CHECK(!is_useless(&plan));
+	CHECK(!is_worth_replacing(&plan));
 	plan.has_heard = true;
-	CHECK(is_over(&plan));
+	CHECK(has_expired(&plan));
 }
 
 static void
@@ -180,20 +180,20 @@ a_held_lease_waits_for_its_renewal(void)
 	/* a renewal does not wait for what a new lease waits for */
 	plan.next_lease_ms = NOW_MS + 1;
 	CHECK(next_step(&plan) == STEP_CALL);
-	/* nor is a lease that is of use given back after failures */
+	/* nor is a lease that is of use returned after failures */
 	plan.failures = 7;
 	CHECK(next_step(&plan) == STEP_CALL);
 }
 
 static void
-a_useless_lease_is_given_back_if_another_may_be_had(void)
+a_lease_worth_replacing_is_returned_if_another_may_be_had(void)
 {
 	Plan		plan = held();
 
 	plan.left_ms = 0;
-	CHECK(next_step(&plan) == STEP_RELEASE);
+	CHECK(next_step(&plan) == STEP_RETURN);
 	plan.next_lease_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_RELEASE);
+	CHECK(next_step(&plan) == STEP_RETURN);
 	plan.next_lease_ms = NOW_MS + 1;
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	plan.next_lease_ms = 0;
@@ -203,7 +203,7 @@ a_useless_lease_is_given_back_if_another_may_be_had(void)
 }
 
 static void
-a_lease_that_was_ended_is_given_back_at_once(void)
+a_lease_that_was_ended_is_returned_at_once(void)
 {
 	Plan		plan = held();
 
@@ -211,7 +211,7 @@ a_lease_that_was_ended_is_given_back_at_once(void)
 	plan.failures = 1;
 	plan.has_heard = false;
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_RELEASE);
+	CHECK(next_step(&plan) == STEP_RETURN);
 }
 
 static void
@@ -225,12 +225,12 @@ a_new_lease_has_its_pause(void)
 	plan.next_lease_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	CHECK(next_step(&plan) == STEP_POSTPONE);
 	/* what was left of another one does not count */
 	plan.left_ms = -1;
-	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	CHECK(next_step(&plan) == STEP_POSTPONE);
 	plan.has_slot = true;
-	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	CHECK(next_step(&plan) == STEP_POSTPONE);
 }
 
 static void
@@ -256,20 +256,20 @@ a_larger_node_does_not_wait_for_the_renewal(void)
 static void
 a_standby_holds_its_lease(void)
 {
-	Plan		plan = held_ahead();
+	Plan		plan = standby_lease();
 
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	plan.next_attempt_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_CALL);
-	/* nor is it given back because it has no slot, but if it is of no use */
+	/* nor is it returned because it has no slot, but if it is of no use */
 	plan.failures = 1;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.left_ms = 0;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.failures = 0;
-	CHECK(next_step(&plan) == STEP_RELEASE);
+	CHECK(next_step(&plan) == STEP_RETURN);
 	/* its size stays */
-	plan = held_ahead();
+	plan = standby_lease();
 	wait_for_larger(&plan);
 	CHECK_INT(wanted_size(&plan), ==, 12);
 	CHECK(next_step(&plan) == STEP_SLEEP);
@@ -279,19 +279,19 @@ a_standby_holds_its_lease(void)
 }
 
 static void
-a_lease_is_given_when_recovery_has_ended(void)
+a_lease_is_activated_when_recovery_has_ended(void)
 {
-	Plan		plan = held_ahead();
+	Plan		plan = standby_lease();
 
 	plan.in_recovery = false;
-	CHECK(next_step(&plan) == STEP_GIVE);
+	CHECK(next_step(&plan) == STEP_ACTIVATE);
 	/* before all else, whatever is known of the realm */
 	plan.left_ms = 0;
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_GIVE);
+	CHECK(next_step(&plan) == STEP_ACTIVATE);
 	plan.failures = 1;
-	plan.is_lapsing = true;
-	CHECK(next_step(&plan) == STEP_GIVE);
+	plan.is_unrenewable = true;
+	CHECK(next_step(&plan) == STEP_ACTIVATE);
 	/* without one, as every server */
 	plan = without_lease();
 	plan.in_recovery = true;
@@ -301,11 +301,11 @@ a_lease_is_given_when_recovery_has_ended(void)
 	CHECK(next_step(&plan) == STEP_CALL);
 }
 
-/* It is neither renewed nor released, but replaced, as soon as a new one may be had. */
+/* It is neither renewed nor returned, but replaced, as soon as a new one may be had. */
 static void
-a_lapsing_lease_is_used_until_there_is_another(void)
+an_unrenewable_lease_is_used_until_there_is_another(void)
 {
-	Plan		plan = lapsing();
+	Plan		plan = unrenewable();
 
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	plan.next_attempt_ms = NOW_MS;
@@ -313,7 +313,7 @@ a_lapsing_lease_is_used_until_there_is_another(void)
 	plan.next_lease_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_PUT_OFF);
+	CHECK(next_step(&plan) == STEP_POSTPONE);
 	/* to its end and beyond, also after a reload */
 	plan.next_lease_ms = 0;
 	plan.left_ms = -1;
@@ -324,9 +324,9 @@ a_lapsing_lease_is_used_until_there_is_another(void)
 	CHECK(next_step(&plan) == STEP_CALL);
 	/* but not if somebody has ended it */
 	plan.has_slot = false;
-	CHECK(next_step(&plan) == STEP_RELEASE);
-	/* nor is it handed over for a larger node */
-	plan = lapsing();
+	CHECK(next_step(&plan) == STEP_RETURN);
+	/* nor is it replaced for a larger node */
+	plan = unrenewable();
 	plan.failures = 0;
 	wait_for_larger(&plan);
 	CHECK(next_step(&plan) == STEP_SLEEP);
@@ -350,13 +350,13 @@ sleeping(void)
 	plan.next_attempt_ms = NOW_MS + 60000;
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 60000);
 	/* recovery ends without a word */
-	plan = held_ahead();
+	plan = standby_lease();
 	plan.next_attempt_ms = NOW_MS + 60000;
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
 	plan.next_attempt_ms = NOW_MS + 1;
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
 	/* and nobody looks at a node that no session has */
-	plan = held_ahead();
+	plan = standby_lease();
 	plan.next_attempt_ms = NOW_MS + 60000;
 	node_size_begin(&plan.size, 10, NOW_MS - 2 * NODE_SIZE_CALM_LOOK_MS, 0, 0);
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
@@ -405,7 +405,7 @@ calls_of_sessions_are_heeded_once_in_a_while(void)
 	plan = without_lease();
 	plan.last_called_ms = NOW_MS;
 	CHECK(heeds_call(plan));
-	/* it was ended, and not given back yet */
+	/* it was ended, and not returned yet */
 	plan.has_lease = true;
 	CHECK(heeds_call(plan));
 }
@@ -485,7 +485,7 @@ renewals_are_after_a_third(void)
 }
 
 static void
-a_useless_lease_is_not_kept_for_a_third(void)
+a_lease_worth_replacing_is_not_kept_for_a_third(void)
 {
 	Plan		plan = held();
 
@@ -573,23 +573,23 @@ a_successor_is_waited_for_while_there_is_time(void)
 int
 main(void)
 {
-	RUN(a_lease_is_useless_when_it_is_over_or_far_ahead);
-	RUN(a_lease_is_spent_when_sessions_can_have_no_more_of_it);
-	RUN(nothing_is_useless_before_the_realm_was_heard);
+	RUN(a_lease_is_worth_replacing_when_it_is_over_or_far_ahead);
+	RUN(a_lease_is_exhausted_when_sessions_can_have_no_more_of_it);
+	RUN(nothing_is_worth_replacing_before_the_realm_was_heard);
 	RUN(a_held_lease_waits_for_its_renewal);
-	RUN(a_useless_lease_is_given_back_if_another_may_be_had);
-	RUN(a_lease_that_was_ended_is_given_back_at_once);
+	RUN(a_lease_worth_replacing_is_returned_if_another_may_be_had);
+	RUN(a_lease_that_was_ended_is_returned_at_once);
 	RUN(a_new_lease_has_its_pause);
 	RUN(a_larger_node_does_not_wait_for_the_renewal);
 	RUN(a_standby_holds_its_lease);
-	RUN(a_lease_is_given_when_recovery_has_ended);
-	RUN(a_lapsing_lease_is_used_until_there_is_another);
+	RUN(a_lease_is_activated_when_recovery_has_ended);
+	RUN(an_unrenewable_lease_is_used_until_there_is_another);
 	RUN(sleeping);
 	RUN(the_size_that_is_wanted);
 	RUN(calls_of_sessions_are_heeded_once_in_a_while);
 	RUN(calls_after_a_failure_make_the_pause_short);
 	RUN(renewals_are_after_a_third);
-	RUN(a_useless_lease_is_not_kept_for_a_third);
+	RUN(a_lease_worth_replacing_is_not_kept_for_a_third);
 	RUN(failures_have_pauses_that_grow);
 	RUN(new_leases_have_pauses_that_grow);
 	RUN(windows_have_the_allowance_on_top);

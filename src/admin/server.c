@@ -113,7 +113,7 @@ scru64_lease(PG_FUNCTION_ARGS)
 	bool		held = info.node.node_id_size != 0;
 	bool		over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
 	const char *state = held && !over ?
-		(info.is_ahead ? "held for promotion" : info.failures > 0 ? "held, not renewed" : "held") :
+		(info.is_standby_lease ? "held for promotion" : info.failures > 0 ? "held, not renewed" : "held") :
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
 	Datum		values[] = {
 		CStringGetTextDatum(state),

@@ -1,15 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * messages.c
- *		What the lease worker says: in the view scru64_lease and in the log.
+ *		What the lease worker writes to the log.
  *
- * Never says the lease_id or the connection string.
+ * Never the lease_id or the connection string.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "pgstat.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -19,64 +18,36 @@
 /* Between two messages of a standing failure */
 #define LOG_PAUSE_MS		60000
 
-void
-publish(Worker *worker)
-{
-	const HeldLease *held = &worker->held;
-
-	worker->info.node = has_lease(worker) ? held->node : (Scru64Node) {0};
-	worker->info.is_ahead = has_lease(worker) && held->is_ahead;
-	worker->info.granted_at = held->granted_at;
-	worker->info.expires_at = held->expires_at;
-	scru64_lease_set_info(&worker->info);
-}
+/* A node as the arguments of %u/%u */
+#define NODE_ARGS(lease)	(lease)->node.node_id, (lease)->node.node_id_size
 
 void
-set_busy(Worker *worker, bool busy)
+log_realm(const char *realm_id)
 {
-	worker->info.busy = busy;
-	publish(worker);
-	pgstat_report_activity(busy ? STATE_RUNNING : STATE_IDLE,
-						   busy ? "talking with the realm" : NULL);
+	ereport(LOG,
+			(errmsg("the realm of this server is %s", realm_id),
+			 errhint("Set \"%s\" to it, and no other realm is taken for it.",
+					 "scru64.realm_id")));
 }
 
-/* Keep a message on one line, and what is printed of ASCII: databases may have other encodings. */
-static void
-keep_message(char *kept, const char *message)
-{
-	strlcpy(kept, message, LEASE_TEXT_LEN);
-	for (char *c = kept; *c != '\0'; c++)
-	{
-		if (*c == '\n' || *c == '\r' || *c == '\t')
-			*c = c[1] == '\0' ? '\0' : ' ';
-		else if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
-}
-
-/* Something has failed; what is palloc'd is freed with the attempt. */
+/* The first failure, and then once in a while. */
 void
-failed(Worker *worker, const RealmCall *call)
+log_failure(Worker *worker, bool other_realm)
 {
-	worker->info.failures++;
-	worker->info.last_error_at = GetCurrentTimestamp();
-	keep_message(worker->info.last_error, call->problem);
-	publish(worker);
-	if (worker->info.failures > 1 && monotonic_ms() - worker->logged_at_ms < LOG_PAUSE_MS)
+	const LeaseInfo *info = &worker->info;
+
+	if (info->failures > 1 && monotonic_ms() - worker->logged_at_ms < LOG_PAUSE_MS)
 		return;
 	worker->logged_at_ms = monotonic_ms();
 	ereport(LOG,
 			(!has_lease(worker) ?
-			 errmsg("the realm has not given this server a lease: %s",
-					worker->info.last_error) :
-			 worker->held.is_lapsing ?
-			 errmsg("the realm has not given this server another lease: %s",
-					worker->info.last_error) :
-			 errmsg("the lease of this server was not renewed: %s",
-					worker->info.last_error),
+			 errmsg("the realm has not given this server a lease: %s", info->last_error) :
+			 worker->held.is_unrenewable ?
+			 errmsg("the realm has not given this server another lease: %s", info->last_error) :
+			 errmsg("the lease of this server was not renewed: %s", info->last_error),
 			 errdetail("%ld attempts have failed since the last success.",
-					   (long) worker->info.failures),
-			 !call->other_realm ?
+					   (long) info->failures),
+			 !other_realm ?
 			 errhint("It is tried again and again. See the view %s.", "scru64_lease") :
 			 *scru64_realm_id != '\0' ?
 			 errhint("If it is the one to lease from, set \"%s\" to its ID.", "scru64.realm_id") :
@@ -85,94 +56,71 @@ failed(Worker *worker, const RealmCall *call)
 }
 
 void
-forget_failures(Worker *worker)
-{
-	worker->info.failures = 0;
-	worker->info.last_error[0] = '\0';
-	worker->info.last_error_at = 0;
-}
-
-void
 log_lease(const HeldLease *lease)
 {
 	ereport(LOG,
-			(lease->is_ahead ?
-			 errmsg("this standby has leased node %u/%u for its promotion",
-					lease->node.node_id, lease->node.node_id_size) :
-			 errmsg("this server has leased node %u/%u",
-					lease->node.node_id, lease->node.node_id_size),
+			(lease->is_standby_lease ?
+			 errmsg("this standby has leased node %u/%u for its promotion", NODE_ARGS(lease)) :
+			 errmsg("this server has leased node %u/%u", NODE_ARGS(lease)),
 			 errdetail("The lease is from %s to %s, by the realm's clock.",
 					   pstrdup(timestamptz_to_str(lease->granted_at)),
 					   pstrdup(timestamptz_to_str(lease->expires_at)))));
 }
 
 void
-log_lapse(const HeldLease *lease, const char *problem)
+log_resumption(const HeldLease *lease)
 {
-	char		text[LEASE_TEXT_LEN];
-
-	keep_message(text, problem);
 	ereport(LOG,
-			(errmsg("the lease of node %u/%u is not renewed any more: %s",
-					lease->node.node_id, lease->node.node_id_size, text),
+			(errmsg("the lease of node %u/%u goes on", NODE_ARGS(lease))));
+}
+
+/* in_window: whether the ceiling is within the lease's window */
+void
+log_promotion(const HeldLease *lease, bool activated, bool in_window)
+{
+	ereport(LOG,
+			(activated ?
+			 errmsg("recovery has ended, and this server has node %u/%u", NODE_ARGS(lease)) :
+			 in_window ?
+			 errmsg("recovery has ended, and node %u/%u overlaps one that is configured on this server",
+					NODE_ARGS(lease)) :
+			 errmsg("recovery has ended, and the ceiling of this server is beyond the lease of node %u/%u",
+					NODE_ARGS(lease))));
+}
+
+void
+log_unrenewable(const HeldLease *lease, const char *problem)
+{
+	ereport(LOG,
+			(errmsg("the lease of node %u/%u is not renewed any more: %s", NODE_ARGS(lease), problem),
 			 errdetail("It is used until it ends at %s, by the realm's clock, or the realm has given this server another one.",
 					   timestamptz_to_str(lease->expires_at))));
 }
 
 void
-log_release(const HeldLease *lease, bool done, const char *problem)
-{
-	char		text[LEASE_TEXT_LEN];
-
-	keep_message(text, problem);
-	ereport(LOG,
-			(done ?
-			 errmsg("the lease of node %u/%u was given back",
-					lease->node.node_id, lease->node.node_id_size) :
-			 errmsg("the lease of node %u/%u was not given back: %s",
-					lease->node.node_id, lease->node.node_id_size, text),
-			 done ? 0 :
-			 errdetail("It ends by itself at %s, by the realm's clock.",
-					   timestamptz_to_str(lease->expires_at))));
-}
-
-void
-log_size_problem(Worker *worker, const char *problem)
-{
-	keep_message(worker->info.size_reason,
-				 psprintf("no node of size %d instead of %d: %s",
-						  worker->request.node_id_size, worker->plan.size.current, problem));
-	worker->size_failed = true;
-	publish(worker);
-	ereport(LOG,
-			(errmsg("this server has got %s", worker->info.size_reason),
-			 errdetail("The lease of node %u/%u goes on.",
-					   worker->held.node.node_id, worker->held.node.node_id_size)));
-}
-
-void
-log_node(const HeldLease *held, const HeldLease *old, const char *reason)
+log_replacement(const HeldLease *lease, const HeldLease *old, const char *reason)
 {
 	ereport(LOG,
 			(errmsg("the node of this server is %u/%u now, and was %u/%u: %s",
-					held->node.node_id, held->node.node_id_size,
-					old->node.node_id, old->node.node_id_size, reason)));
+					NODE_ARGS(lease), NODE_ARGS(old), reason)));
 }
 
 void
-log_size(Worker *worker, const HeldLease *old)
+log_size_problem(const Worker *worker)
 {
-	const HeldLease *held = &worker->held;
-	bool		larger = held->node.node_id_size < old->node.node_id_size;
+	ereport(LOG,
+			(errmsg("this server has got %s", worker->info.size_reason),
+			 errdetail("The lease of node %u/%u goes on.", NODE_ARGS(&worker->held))));
+}
 
-	worker->size_failed = false;
-	worker->info.size_changed_at = GetCurrentTimestamp();
-	strlcpy(worker->info.size_reason,
-			(int) old->node.node_id_size > worker->plan.size.quiet ||
-			(int) old->node.node_id_size < worker->plan.size.least ? "the settings were changed" :
-			larger ? "sessions had to wait for the clock" :
-			"little of the node was used",
-			LEASE_TEXT_LEN);
-	publish(worker);
-	log_node(held, old, worker->info.size_reason);
+void
+log_return(const HeldLease *lease, bool done, const char *problem)
+{
+	ereport(LOG,
+			(done ?
+			 errmsg("the lease of node %u/%u was returned", NODE_ARGS(lease)) :
+			 errmsg("the lease of node %u/%u was not returned: %s", NODE_ARGS(lease), problem),
+			 done ? 0 :
+			 errdetail("It ends by itself at %s, by the realm's clock.",
+					   timestamptz_to_str(lease->expires_at))));
 }

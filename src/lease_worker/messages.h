@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * messages.h
- *		What the lease worker says: in the view scru64_lease and in the log.
+ *		What the lease worker writes to the log.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,15 +10,14 @@
 
 #include "lease_worker/worker.h"
 
-extern void publish(Worker *worker);
-extern void set_busy(Worker *worker, bool busy);
-extern void failed(Worker *worker, const RealmCall *call);
-extern void forget_failures(Worker *worker);
+extern void log_realm(const char *realm_id);
+extern void log_failure(Worker *worker, bool other_realm);
 extern void log_lease(const HeldLease *lease);
-extern void log_lapse(const HeldLease *lease, const char *problem);
-extern void log_release(const HeldLease *lease, bool done, const char *problem);
-extern void log_node(const HeldLease *held, const HeldLease *old, const char *reason);
-extern void log_size(Worker *worker, const HeldLease *old);
-extern void log_size_problem(Worker *worker, const char *problem);
+extern void log_resumption(const HeldLease *lease);
+extern void log_promotion(const HeldLease *lease, bool activated, bool in_window);
+extern void log_unrenewable(const HeldLease *lease, const char *problem);
+extern void log_replacement(const HeldLease *lease, const HeldLease *old, const char *reason);
+extern void log_size_problem(const Worker *worker);
+extern void log_return(const HeldLease *lease, bool done, const char *problem);
 
 #endif							/* MESSAGES_H */

@@ -1,27 +1,30 @@
 /*-------------------------------------------------------------------------
  *
  * scru64_lease.c
- *		The lease worker: leases a node from a realm, renews and releases it.
+ *		The lease worker: it acquires a lease of a node from a realm, activates it for
+ *		the sessions, renews it, replaces it by a better one, and returns it.
  *
  * A library of its own, linked with libpq, so that sessions never load that.  One
- * background worker per server runs scru64_lease_main(); it talks with the realm
- * over one short connection a call, and publishes what it gets through lease.h.
+ * background worker per server runs scru64_lease_main(): a loop that decides on the next
+ * step (decisions.c) and takes it (lifecycle.c).  It talks with the realm (realm_calls.c)
+ * over one short connection a call (realm.c), and with the sessions through lease.h and
+ * leased_slot.h.
  *
  * Invariants:
  *
- *	- What is published was answered completely, without an error and without a
- *	  WARNING: a commit that has not reached the realm's synchronous standby warns.
- *	- The limit of a lease is raised after the realm's commit, and never lowered.
- *	- A lease is released only after its slot was taken from the sessions, with the
- *	  last ID that left.  Once a release was sent, the lease is dead.
+ *	- A lease is activated, and its limit raised, when the realm has answered completely,
+ *	  without an error and without a WARNING: a commit that has not reached the realm's
+ *	  synchronous standby warns.  The limit is never lowered.
+ *	- A lease is returned only after its slot was taken from the sessions, with the last
+ *	  ID that left.  Once that was sent, the lease is dead.
  *	- The lease_id, which is a secret, is in this process and on a page that this
  *	  postmaster has mapped, never in the data directory.
- *	- A lease goes on only under the same postmaster.  A data directory may be a
- *	  copy: any other start takes a new lease.
- *	- Where a node of another size is better, it is leased first, then the sessions go
- *	  on with it, after the last ID of the old one, and then that is released.
+ *	- A lease is resumed only under the same postmaster.  A data directory may be a
+ *	  copy: any other start acquires a new lease.
+ *	- A lease is replaced by one that was acquired before.  The sessions go on with that
+ *	  after the last ID of the old one; only then is the old one returned.
  *	- A lease that the realm does not know any more is used to its end, and never
- *	  renewed or released: it may be from before a failover that has lost it.
+ *	  renewed or returned: it may be from before a failover that has lost it.
  *	- What a standby leases no session has before recovery has ended; then it begins
  *	  above the ceiling that came with the WAL.
  *
@@ -38,6 +41,7 @@
 #include "fmgr.h"
 #include "pg_compat.h"
 
+#include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -52,17 +56,19 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
-#include "lease_worker/hand_over.h"
-#include "lease_worker/holding.h"
+#include "lease_worker/lifecycle.h"
 #include "lease_worker/messages.h"
-#include "lease_worker/realm_identity.h"
 #include "settings.h"
 
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void scru64_lease_main(Datum arg);
 
-/* What the realm is told that this server is called, from the next lease on. */
+/*
+ * Settings
+ */
+
+/* What the realm calls this server, from the next lease on. */
 static void
 read_holder(Worker *worker)
 {
@@ -89,110 +95,26 @@ read_settings(Worker *worker)
 	plan->size.least = Min(scru64_lease_node_id_size, scru64_lease_node_id_size_min);
 }
 
-/* Have the node follow its load, if it is time to. */
+/* From here on the lease is from the realm that scru64.realm leads to. */
 static void
-follow_load(Worker *worker, RealmCall *call)
+note_conninfo(Worker *worker)
 {
-	const Plan *plan = look_around(worker);
-	int			wanted = wanted_size(plan);
-
-	if (wanted == plan->size.current)
-	{
-		if (worker->size_failed)
-			worker->info.size_reason[0] = '\0';
-		worker->size_failed = false;
-	}
-	else if (plan->now_ms >= plan->next_size_ms)
-		change_size(worker, call, wanted);
+	if (worker->conninfo != NULL)
+		pfree(worker->conninfo);
+	worker->conninfo = MemoryContextStrdup(TopMemoryContext, scru64_realm);
+	worker->conninfo_hash = hash_bytes_extended((const unsigned char *) scru64_realm,
+												(int) strlen(scru64_realm), 0);
 }
 
+/* The lease is to be from another realm, or from none. */
 static void
-tell_next_attempt(Worker *worker)
+leave_realm(Worker *worker)
 {
-	worker->info.next_attempt_at = GetCurrentTimestamp() +
-		(worker->plan.next_attempt_ms - monotonic_ms()) * USECS_PER_MSEC;
-}
-
-/* *moved: the lease of now is from another realm than the one that answers. */
-static bool
-obtain_or_renew(Worker *worker, RealmCall *call, bool *moved)
-{
-	char		realm_id[UUID_TEXT_LEN + 1];
-
-	if (!check_realm(worker, call, realm_id))
-		return false;
-	*moved = has_lease(worker) && strcmp(realm_id, worker->held.realm_id) != 0;
-	if (*moved)
-		return false;
-	settle_in_realm(worker, realm_id);
-	if (!has_lease(worker))
-		return obtain_lease(worker, call);
-	if (!worker->held.is_lapsing && renew_lease(worker, call))
-		return true;
-	/* at once, if a new lease may be had by now */
-	return worker->held.is_lapsing && monotonic_ms() >= worker->plan.next_lease_ms &&
-		replace_lease(worker, call);
-}
-
-static void
-attempt(Worker *worker)
-{
-	bool		moved = false;
-	bool		done;
-	RealmCall	call;
-
-	set_busy(worker, true);
-	realm_open(&call, scru64_realm, worker->first_host, CALL_TIMEOUT_MS, false);
-	done = obtain_or_renew(worker, &call, &moved);
-	/* a former primary may be connected, and wait for its standby without end */
-	worker->first_host = done || moved ? call.host : call.host + 1;
-	if (done)
-		follow_load(worker, &call);
-	realm_close(&call);
-	if (moved)
-	{
-		leave_realm(worker);
-		return;
-	}
-	if (done)
-	{
-		forget_failures(worker);
-		worker->info.renewed_at = GetCurrentTimestamp();
-	}
-	else if (!realm_is_disturbed(&call))
-		failed(worker, &call);
-	plan_attempt(look_around(worker), done, pg_prng_uint32(&pg_global_prng_state));
-	tell_next_attempt(worker);
-	set_busy(worker, false);
-}
-
-/* A session that waits for the worker shall not wait for one that is gone. */
-static void
-leave(int code, Datum arg)
-{
-	Worker	   *worker = (Worker *) DatumGetPointer(arg);
-
-	(void) code;
-	worker->info.worker_pid = 0;
-	worker->info.busy = false;
-	publish(worker);
-}
-
-/* Have done with the realm or the block, if the settings say so. */
-static void
-apply_settings(Worker *worker, bool other_realm_id, bool other_within)
-{
-	if (*scru64_realm == '\0' ||
-		(other_realm_id && *scru64_realm_id != '\0' &&
-		 pg_strcasecmp(worker->held.realm_id, scru64_realm_id) != 0))
-		leave_realm(worker);
-	else if (other_within)
-	{
-		release_lease(worker);
-		forget_request(worker);
-	}
-	forget_failures(worker);
-	worker->plan.next_size_ms = 0;
+	return_lease(worker);
+	memset(&worker->held, 0, sizeof(worker->held));
+	worker->request.request[0] = '\0';
+	worker->plan.next_lease_ms = 0;
+	note_conninfo(worker);
 }
 
 /*
@@ -202,40 +124,172 @@ apply_settings(Worker *worker, bool other_realm_id, bool other_within)
 static void
 reload(Worker *worker)
 {
-	const char *old_realm_id = pstrdup(scru64_realm_id);
+	const char *old_realm = psprintf("%s\n%s", scru64_realm, scru64_realm_id);
 	const char *old_within = pstrdup(scru64_lease_within);
-	bool		other_realm_id;
+	bool		other_realm;
 	bool		other_within;
-	bool		other_size;
 
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
 	read_settings(worker);
-	other_realm_id = pg_strcasecmp(old_realm_id, scru64_realm_id) != 0;
+	other_realm = strcmp(old_realm, psprintf("%s\n%s", scru64_realm, scru64_realm_id)) != 0;
 	other_within = strcmp(old_within, scru64_lease_within) != 0;
-	other_size = has_lease(worker) &&
-		wanted_size(look_around(worker)) != worker->plan.size.current;
-	if (other_realm_id || other_within || other_size || strcmp(worker->realm, scru64_realm) != 0)
-		apply_settings(worker, other_realm_id, other_within);
+	if (other_realm || other_within ||
+		(has_lease(worker) && wanted_size(refresh_plan(worker)) != worker->plan.size.current))
+	{
+		note_success(worker);
+		worker->plan.next_size_ms = 0;
+	}
+	if (*scru64_realm == '\0' ||
+		(has_lease(worker) && *scru64_realm_id != '\0' &&
+		 pg_strcasecmp(worker->held.realm_id, scru64_realm_id) != 0))
+		leave_realm(worker);
+	else if (other_within)
+	{
+		return_lease(worker);
+		worker->plan.next_lease_ms = 0;
+	}
 	/* somebody may have mended what was wrong */
 	worker->plan.next_attempt_ms = 0;
-	publish(worker);
+	show(worker);
+}
+
+/*
+ * Calls of the realm
+ */
+
+/*
+ * Which realm this server is to have its lease from; empty: any.  When the lease is over,
+ * so is what was promised.
+ */
+static const char *
+wanted_realm_id(Worker *worker)
+{
+	if (*scru64_realm_id != '\0')
+		return scru64_realm_id;
+	return strcmp(worker->conninfo, scru64_realm) == 0 && refresh_plan(worker)->left_ms > 0 ?
+		worker->held.realm_id : "";
+}
+
+/*
+ * Which realm is it?  False if it is not one to have a lease from.  A lease of another
+ * one is returned to that.
+ */
+static bool
+enter_realm(Worker *worker, RealmCall *call)
+{
+	HeldLease  *held = &worker->held;
+	const char *wanted = wanted_realm_id(worker);
+	char		realm_id[UUID_TEXT_LEN + 1];
+
+	if (!call_realm_id(call, realm_id))
+		return false;
+	call->other_realm = *wanted != '\0' && pg_strcasecmp(realm_id, wanted) != 0;
+	if (call->other_realm)
+		return realm_problem(call, psprintf("this is realm %s, and not %s", realm_id, wanted));
+	if (strcmp(realm_id, held->realm_id) != 0)
+	{
+		if (has_lease(worker))
+		{
+			leave_realm(worker);
+			show_busy(worker, true);
+		}
+		if (*scru64_realm_id == '\0')
+			log_realm(realm_id);
+		strlcpy(held->realm_id, realm_id, sizeof(held->realm_id));
+	}
+	note_conninfo(worker);
+	held->conninfo_hash = worker->conninfo_hash;
+	return true;
+}
+
+/* Acquire a lease, or renew the one that is held; or replace it, if that is not to be. */
+static bool
+acquire_or_renew(Worker *worker, RealmCall *call)
+{
+	const Plan *plan = &worker->plan;
+	HeldLease	lease;
+
+	if (!has_lease(worker))
+		return acquire_lease(worker, call, plan->size.quiet, &lease) &&
+			activate_lease(worker, call, &lease);
+	if (!worker->held.is_unrenewable && renew_lease(worker, call))
+		return true;
+	return worker->held.is_unrenewable && monotonic_ms() >= plan->next_lease_ms &&
+		replace_lease(worker, call, plan->size.current);
+}
+
+/* The node follows its load: replace its lease by one of another size, if it is time to. */
+static void
+follow_load(Worker *worker, RealmCall *call)
+{
+	Plan	   *plan = refresh_plan(worker);
+	LeaseInfo  *info = &worker->info;
+	int			wanted = wanted_size(plan);
+
+	if (wanted == plan->size.current)
+	{
+		if (worker->size_failed)
+			info->size_reason[0] = '\0';
+		worker->size_failed = false;
+		return;
+	}
+	if (plan->now_ms < plan->next_size_ms)
+		return;
+	plan->next_size_ms = plan->now_ms + SIZE_PAUSE_MS;
+	call->deadline_ms = plan->now_ms + successor_timeout_ms(plan);
+	if (replace_lease(worker, call, wanted))
+		plan->next_size_ms = 0;
+	else if (!realm_is_disturbed(call))
+	{
+		worker->size_failed = true;
+		snprintf(info->size_reason, LEASE_TEXT_LEN, "no node of size %d instead of %d: %s",
+				 wanted, plan->size.current, call->problem);
+		log_size_problem(worker);
+	}
 }
 
 static void
-answer_call(Worker *worker)
+call_realm(Worker *worker)
 {
-	Plan	   *plan = look_around(worker);
+	RealmCall	call;
+	bool		done;
+
+	show_busy(worker, true);
+	realm_open(&call, scru64_realm, worker->first_host, CALL_TIMEOUT_MS, false);
+	done = enter_realm(worker, &call) && acquire_or_renew(worker, &call);
+	/* a former primary may be connected, and wait for its standby without end */
+	worker->first_host = done ? call.host : call.host + 1;
+	if (done)
+	{
+		follow_load(worker, &call);
+		note_success(worker);
+		worker->info.renewed_at = GetCurrentTimestamp();
+	}
+	else if (!realm_is_disturbed(&call))
+	{
+		note_failure(worker, call.problem);
+		log_failure(worker, call.other_realm);
+	}
+	realm_close(&call);
+	plan_attempt(refresh_plan(worker), done, pg_prng_uint32(&pg_global_prng_state));
+	show_busy(worker, false);
+}
+
+/*
+ * The loop
+ */
+
+/* Sessions wait for a lease, or for its renewal.  What is shown wakes them to call again. */
+static void
+answer_sessions(Worker *worker)
+{
+	Plan	   *plan = refresh_plan(worker);
 	int64		planned_ms = plan->next_attempt_ms;
 
-	if (!scru64_lease_was_called())
-		return;
 	plan_call(plan);
 	if (plan->next_attempt_ms < planned_ms)
-	{
-		tell_next_attempt(worker);
-		publish(worker);
-	}
+		show(worker);
 }
 
 /* Sleep until there is something to do, or somebody asks for something. */
@@ -249,8 +303,8 @@ sleep_a_while(Worker *worker)
 	{
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (!ConfigReloadPending)
-			answer_call(worker);
+		if (!ConfigReloadPending && scru64_lease_was_called())
+			answer_sessions(worker);
 	}
 }
 
@@ -266,26 +320,37 @@ work(Worker *worker)
 		reload(worker);
 		return;
 	}
-	switch (next_step(look_around(worker)))
+	switch (next_step(refresh_plan(worker)))
 	{
 		case STEP_SLEEP:
 			sleep_a_while(worker);
 			break;
-		case STEP_GIVE:
-			give_lease(worker);
+		case STEP_ACTIVATE:
+			activate_standby_lease(worker);
 			break;
-		case STEP_RELEASE:
-			release_lease(worker);
+		case STEP_RETURN:
+			return_lease(worker);
 			break;
 		case STEP_CALL:
-			attempt(worker);
+			call_realm(worker);
 			break;
-		case STEP_PUT_OFF:
+		case STEP_POSTPONE:
 			worker->plan.next_attempt_ms = worker->plan.next_lease_ms;
-			tell_next_attempt(worker);
-			publish(worker);
+			show(worker);
 			break;
 	}
+}
+
+/* A session that waits for the worker shall not wait for one that is gone. */
+static void
+leave(int code, Datum arg)
+{
+	Worker	   *worker = (Worker *) DatumGetPointer(arg);
+
+	(void) code;
+	worker->info.worker_pid = 0;
+	worker->info.busy = false;
+	show(worker);
 }
 
 void
@@ -308,16 +373,15 @@ scru64_lease_main(Datum arg)
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
-	keep_address(worker);
+	note_conninfo(worker);
 	read_settings(worker);
 	/* two sessions may have asked for a worker at the same time */
-	if (*worker->realm == '\0' || !scru64_lease_claim())
+	if (*scru64_realm == '\0' || !scru64_lease_claim())
 		proc_exit(0);
 	worker->info.worker_pid = MyProcPid;
 	worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
 	before_shmem_exit(leave, PointerGetDatum(worker));
 	resume_lease(worker);
-	publish(worker);
 
 	loop_context = AllocSetContextCreate(TopMemoryContext, "scru64 lease",
 										 ALLOCSET_DEFAULT_SIZES);
@@ -328,7 +392,7 @@ scru64_lease_main(Datum arg)
 		CHECK_FOR_INTERRUPTS();
 		work(worker);
 	}
-	release_lease(worker);
+	return_lease(worker);
 	/* unless the server stops too, or needs none, another worker is started */
 	proc_exit(*scru64_realm == '\0' ? 0 : 1);
 }

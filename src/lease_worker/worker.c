@@ -1,23 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * worker.c
- *		What the lease worker remembers, and sees.
+ *		What the lease worker remembers, sees and shows.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "pgstat.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
 #include "lease_worker/worker.h"
-#include "shmem/leased_slot.h"
 #include "type/id_time.h"
+
+#define USECS_PER_MSEC		1000
 
 /* See how things are, to decide by. */
 Plan *
-look_around(Worker *worker)
+refresh_plan(Worker *worker)
 {
 	const HeldLease *held = &worker->held;
 	Plan	   *plan = &worker->plan;
@@ -30,8 +32,8 @@ look_around(Worker *worker)
 	plan->failures = worker->info.failures;
 	plan->in_recovery = RecoveryInProgress();
 	plan->has_lease = has_lease(worker);
-	plan->is_ahead = plan->has_lease && held->is_ahead;
-	plan->is_lapsing = plan->has_lease && held->is_lapsing;
+	plan->is_standby_lease = plan->has_lease && held->is_standby_lease;
+	plan->is_unrenewable = plan->has_lease && held->is_unrenewable;
 	plan->has_slot = scru64_leased_look(&look);
 	plan->has_heard = held->realm_clock != 0;
 	plan->left_ms = (held->expires_at - realm_clock) / USECS_PER_MSEC;
@@ -43,4 +45,45 @@ look_around(Worker *worker)
 	if (plan->has_lease && plan->has_slot)
 		node_size_look(&plan->size, plan->now_ms, look.counts[NODE_SATURATED], look.counts[NODE_USED]);
 	return plan;
+}
+
+/* Show all sessions how things are. */
+void
+show(Worker *worker)
+{
+	LeaseInfo  *info = &worker->info;
+	const HeldLease *held = &worker->held;
+	int64		left_ms = worker->plan.next_attempt_ms - monotonic_ms();
+
+	info->node = has_lease(worker) ? held->node : (Scru64Node) {0};
+	info->is_standby_lease = has_lease(worker) && held->is_standby_lease;
+	info->granted_at = held->granted_at;
+	info->expires_at = held->expires_at;
+	info->next_attempt_at = GetCurrentTimestamp() + Max(left_ms, 0) * USECS_PER_MSEC;
+	scru64_lease_set_info(info);
+}
+
+void
+show_busy(Worker *worker, bool busy)
+{
+	worker->info.busy = busy;
+	show(worker);
+	pgstat_report_activity(busy ? STATE_RUNNING : STATE_IDLE,
+						   busy ? "talking with the realm" : NULL);
+}
+
+void
+note_success(Worker *worker)
+{
+	worker->info.failures = 0;
+	worker->info.last_error[0] = '\0';
+	worker->info.last_error_at = 0;
+}
+
+void
+note_failure(Worker *worker, const char *problem)
+{
+	worker->info.failures++;
+	strlcpy(worker->info.last_error, problem, LEASE_TEXT_LEN);
+	worker->info.last_error_at = GetCurrentTimestamp();
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker.h
- *		What the lease worker remembers, and sees.
+ *		What the lease worker remembers, sees and shows.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,18 +11,17 @@
 #include "lease_worker/realm_calls.h"
 #include "pure/decisions.h"
 
-#define USECS_PER_MSEC		1000
-
 typedef struct Worker
 {
-	LeaseInfo	info;
+	LeaseInfo	info;			/* what it shows */
 	HeldLease	held;
 	Plan		plan;
 	bool		size_failed;	/* was a node of another size not to be had? */
-	LeaseRequest request;		/* the lease that was asked for last */
-	char	   *realm;			/* where the lease is from */
-	int			first_host;		/* to begin with, of those in a connection string */
-	int64		logged_at_ms;	/* by the monotonic clock */
+	LeaseRequest request;		/* the lease that it has asked for last */
+	char	   *conninfo;		/* of the realm that the lease is from, */
+	uint64		conninfo_hash;
+	int			first_host;		/* and which of its hosts to call first */
+	int64		logged_at_ms;	/* the last failure, by the monotonic clock */
 } Worker;
 
 static inline bool
@@ -31,6 +30,10 @@ has_lease(const Worker *worker)
 	return worker->held.lease_id[0] != '\0';
 }
 
-extern Plan *look_around(Worker *worker);
+extern Plan *refresh_plan(Worker *worker);
+extern void show(Worker *worker);
+extern void show_busy(Worker *worker, bool busy);
+extern void note_success(Worker *worker);
+extern void note_failure(Worker *worker, const char *problem);
 
 #endif							/* WORKER_H */

@@ -14,14 +14,17 @@
 #define MIN(a, b)			((a) < (b) ? (a) : (b))
 #define MAX(a, b)			((a) > (b) ? (a) : (b))
 
-/* Is the window over, as far as is known? */
+/*
+ * The realm's clock has passed the end of the lease, as far as it was heard.  From then
+ * on the realm may lease the node to somebody else.
+ */
 bool
-is_over(const Plan *plan)
+has_expired(const Plan *plan)
 {
 	return plan->has_heard && plan->left_ms <= 0;
 }
 
-/* Is it too far ahead of both clocks to wait for them? */
+/* Generation fails, because the last ID is too far ahead of both clocks to wait for them. */
 static bool
 is_far_ahead(const Plan *plan)
 {
@@ -31,72 +34,76 @@ is_far_ahead(const Plan *plan)
 }
 
 /*
- * Is a new lease better than this one?  Its window is over by the realm's clock; or it
- * was granted by a clock that was ahead of what both are now; or its last ID is too far
- * ahead of them.
+ * Would the sessions be better off with a new lease?
  *
- * A lease that is ahead of the realm's clock alone is of use: that one was set back, and
- * the window of a new lease would be over already by this server's.
+ * They would if this one has expired, and where a clock has leaped ahead and was set
+ * right since.  If it was the realm's, the lease may begin in the future of both clocks;
+ * if it was this server's, the last ID may be too far ahead of both.  A new lease begins
+ * at its grant, so its IDs begin now.
+ *
+ * They would not if only the realm's clock was set back.  The lease, ahead of that
+ * alone, serves them, while a new one would have ended already by this server's clock.
  */
 bool
-is_useless(const Plan *plan)
+is_worth_replacing(const Plan *plan)
 {
-	return is_over(plan) ||
+	return has_expired(plan) ||
 		(plan->has_heard &&
 		 (plan->start_tick > plan->clock_tick || is_far_ahead(plan)));
 }
 
 /*
- * Can the sessions have no more of the lease?  By this server's clock: theirs is what
- * takes them to the end of the window.
+ * Sessions can have no more IDs of the lease: somebody has ended it, this server's clock,
+ * by which they generate, has passed its window, or generation fails.  The realm's clock
+ * does not count, as no session looks at it.
  */
 bool
-is_spent(const Plan *plan)
+is_exhausted(const Plan *plan)
 {
 	return !plan->has_slot || plan->own_tick > plan->limit_tick || is_far_ahead(plan);
 }
 
 /*
- * Is the lease to be given back?  Its slot was taken away, by scru64_set_ceiling()
- * for example, or a better one can be had, as far as is known.  One that is lapsing is
- * used until there is another.
+ * The worker returns a lease that somebody has ended, and one that is worth replacing if
+ * the realm is likely to grant another now.  One that is unrenewable it keeps until it
+ * has the other.
  */
 static bool
-wants_release(const Plan *plan)
+wants_return(const Plan *plan)
 {
 	return plan->has_lease &&
-		((!plan->has_slot && !plan->is_ahead) ||
-		 (!plan->is_lapsing && plan->failures == 0 &&
-		  plan->now_ms >= plan->next_lease_ms && is_useless(plan)));
+		((!plan->has_slot && !plan->is_standby_lease) ||
+		 (!plan->is_unrenewable && plan->failures == 0 &&
+		  plan->now_ms >= plan->next_lease_ms && is_worth_replacing(plan)));
 }
 
 /* Is a larger node worth a call before the lease has to be renewed? */
 static bool
 wants_larger(const Plan *plan)
 {
-	return plan->has_lease && !plan->is_ahead && !plan->is_lapsing &&
+	return plan->has_lease && !plan->is_standby_lease && !plan->is_unrenewable &&
 		plan->failures == 0 && plan->now_ms >= plan->next_size_ms &&
 		node_size_larger(&plan->size) != plan->size.current;
 }
 
-/* The order matters: what is of no use is given back before the realm is called. */
+/* The order matters: the worker returns what is of no use before it calls the realm. */
 Step
 next_step(const Plan *plan)
 {
-	bool		wants_new = !plan->has_lease || plan->is_lapsing;
+	bool		wants_new = !plan->has_lease || plan->is_unrenewable;
 
-	if (plan->is_ahead && !plan->in_recovery)
-		return STEP_GIVE;
-	if (wants_release(plan))
-		return STEP_RELEASE;
+	if (plan->is_standby_lease && !plan->in_recovery)
+		return STEP_ACTIVATE;
+	if (wants_return(plan))
+		return STEP_RETURN;
 	if (plan->now_ms < plan->next_attempt_ms && !wants_larger(plan))
 		return STEP_SLEEP;
-	return wants_new && plan->now_ms < plan->next_lease_ms ? STEP_PUT_OFF : STEP_CALL;
+	return wants_new && plan->now_ms < plan->next_lease_ms ? STEP_POSTPONE : STEP_CALL;
 }
 
 /*
- * A session calls: there is no lease, or it has come to the end of the window.  Then it
- * is tried at once, or soon if that has failed before.
+ * A session calls: there is no lease, or it has come to the end of the window.  The
+ * worker tries at once, or soon if it has failed before.
  */
 void
 plan_call(Plan *plan)
@@ -119,7 +126,7 @@ wanted_size(const Plan *plan)
 {
 	int			larger = node_size_larger(&plan->size);
 
-	if (plan->is_ahead)
+	if (plan->is_standby_lease)
 		return plan->size.current;
 	return larger != plan->size.current ? larger :
 		node_size_smaller(&plan->size, plan->now_ms, plan->ttl_s * MSECS_PER_SEC);
@@ -162,7 +169,7 @@ void
 plan_attempt(Plan *plan, bool done, uint32_t random)
 {
 	plan->called_attempt_ms = plan->now_ms + retry_pause_ms(plan, MAX_CALLED_PAUSE_MS, random);
-	if (done && is_useless(plan))
+	if (done && is_worth_replacing(plan))
 		plan->next_attempt_ms = MAX(plan->now_ms, plan->next_lease_ms);
 	else
 		plan->next_attempt_ms = plan->now_ms +
@@ -189,7 +196,7 @@ sleep_until_ms(const Plan *plan)
 
 	if (plan->has_slot && look_ms >= 0)
 		until_ms = MIN(until_ms, look_ms);
-	return plan->is_ahead ? MIN(until_ms, plan->now_ms + RECOVERY_NAP_MS) : until_ms;
+	return plan->is_standby_lease ? MIN(until_ms, plan->now_ms + RECOVERY_NAP_MS) : until_ms;
 }
 
 /*

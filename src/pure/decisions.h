@@ -34,9 +34,9 @@ typedef struct Plan
 	int64_t		failures;		/* since the last success */
 	bool		in_recovery;	/* is this server a standby? */
 	bool		has_lease;
-	bool		is_ahead;		/* is it held until recovery has ended? */
-	bool		is_lapsing;		/* has the realm refused to renew it ever again? */
-	bool		has_slot;		/* or has somebody ended the lease here? */
+	bool		is_standby_lease;	/* kept from the sessions until recovery has ended */
+	bool		is_unrenewable; /* the realm has refused to renew it ever again */
+	bool		has_slot;		/* false: scru64_set_ceiling(), for one, has ended the lease */
 	bool		has_heard;		/* the realm's clock? */
 	int64_t		left_ms;		/* of the lease, by that clock */
 	uint64_t	own_tick;		/* of this server's clock, */
@@ -57,15 +57,15 @@ typedef struct Plan
 typedef enum Step
 {
 	STEP_SLEEP,
-	STEP_GIVE,					/* recovery has ended: let the sessions have the lease */
-	STEP_RELEASE,				/* give the lease back */
-	STEP_CALL,					/* renew it, or obtain one */
-	STEP_PUT_OFF				/* it is too early to obtain one */
+	STEP_ACTIVATE,				/* recovery has ended: activate the standby's lease */
+	STEP_RETURN,
+	STEP_CALL,					/* acquire a lease, renew or replace it */
+	STEP_POSTPONE				/* it is too early to acquire one */
 } Step;
 
-extern bool is_over(const Plan *plan);
-extern bool is_useless(const Plan *plan);
-extern bool is_spent(const Plan *plan);
+extern bool has_expired(const Plan *plan);
+extern bool is_worth_replacing(const Plan *plan);
+extern bool is_exhausted(const Plan *plan);
 extern Step next_step(const Plan *plan);
 extern void plan_call(Plan *plan);
 extern int	wanted_size(const Plan *plan);

@@ -186,7 +186,7 @@ worth_waiting(const LeaseInfo *info, uint64 began)
 	TimestampTz enough = GetCurrentTimestamp() + MAX_WAIT * INT64CONST(1000);
 
 	return monotonic_ms() - began < MAX_WAIT &&
-		(info->busy || info->is_ahead ||
+		(info->busy || info->is_standby_lease ||
 		 (info->failures == 0 && info->next_attempt_at < enough));
 }
 

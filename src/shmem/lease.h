@@ -22,7 +22,7 @@ typedef struct LeaseInfo
 	pid_t		worker_pid;		/* 0: there is no worker */
 	bool		busy;			/* is it talking with the realm? */
 	Scru64Node	node;			/* node_id_size is 0 if there is no lease */
-	bool		is_ahead;		/* held until recovery has ended: no session has it yet */
+	bool		is_standby_lease;	/* no session has it before recovery has ended */
 	TimestampTz granted_at;		/* by the realm's clock, as expires_at */
 	TimestampTz expires_at;
 	TimestampTz renewed_at;		/* by this server's clock, as those below; or 0 */

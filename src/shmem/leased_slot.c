@@ -14,8 +14,8 @@
  *
  *	- No ID of a tick above the slot's limit is given out.
  *
- *	- A node that overlaps one that sessions have set is not given the slot, nor can
- *	  sessions set one that overlaps a node that had it.
+ *	- A node that overlaps a configured one, as scru64.node_spec says, does not get the
+ *	  slot, nor does a session attach to one that overlaps a node that had it.
  *
  *	- A node that follows another in the slot starts at or above the tick of all that
  *	  the other has given out, if sessions go on with it.
@@ -109,7 +109,7 @@ forget_kept_lease(void)
 
 /* Does a node share IDs with one that was leased?  Lock held. */
 bool
-leased_overlaps(Scru64Node node, NodeReport *obstacle)
+leased_overlaps(Scru64Node node, NodeReport *conflict)
 {
 	for (int i = 0; i < LEASED_NODES; i++)
 	{
@@ -118,8 +118,8 @@ leased_overlaps(Scru64Node node, NodeReport *obstacle)
 		if (key == 0 || (key != node_key(node) &&
 						 !nodes_overlap(node, node_of_key(key))))
 			continue;
-		obstacle->node = node_of_key(key);
-		obstacle->state = NODE_STATE_CHANGING;
+		conflict->node = node_of_key(key);
+		conflict->state = NODE_STATE_CHANGING;
 		return true;
 	}
 	return false;
@@ -150,9 +150,9 @@ leased_slot_find(NodeKey *key, uint64 *state)
 	return *key != 0 ? &node_slots->leased : NULL;
 }
 
-/* Have sessions set a node that shares IDs with this one?  Lock held. */
+/* Have sessions a scru64.node_spec that shares IDs with this node?  Lock held. */
 static bool
-is_set_by_hand(Scru64Node node)
+is_configured(Scru64Node node)
 {
 	for (int i = 0; i < NODE_SLOTS + RETIRED_NODES; i++)
 	{
@@ -166,17 +166,22 @@ is_set_by_hand(Scru64Node node)
 	return false;
 }
 
+/* As clock_tick(), but it does not raise: that is for where the lock is held. */
+static uint64
+own_clock_tick(void)
+{
+	return (uint64) Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT;
+}
+
 /*
  * Would a lease that ends with the tick limit have no ID after this tick, or none before
  * the clock has caught up?  A ceiling that is far ahead must not leave the server without
- * IDs: that is what a new lease is for.  Not clock_tick(), which may raise: lock held.
+ * IDs: that is what a new lease is for.
  */
 static bool
 is_out_of_reach(uint64 timestamp, uint64 limit)
 {
-	uint64		now = (uint64) Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT;
-
-	return timestamp >= limit || timestamp > now + allowance_ticks();
+	return timestamp >= limit || timestamp > own_clock_tick() + allowance_ticks();
 }
 
 /*
@@ -186,7 +191,7 @@ is_out_of_reach(uint64 timestamp, uint64 limit)
  * (litmus: limit-old-session, limit-new-lease, limit-new-node).
  */
 static void
-give_lease(const HeldLease *lease, uint64 timestamp)
+start_leased(const HeldLease *lease, uint64 timestamp)
 {
 	NodeSlot   *slot = &node_slots->leased;
 	NodeKey		key = node_key(lease->node);
@@ -198,49 +203,46 @@ give_lease(const HeldLease *lease, uint64 timestamp)
 	if (is_out_of_reach(node_slots->watermark.settled, lease->limit_tick))
 		restart_watermark(timestamp);
 	(void) slot_start(slot, key, new_start(timestamp), 0);
+	keep(lease);
 }
 
 /*
- * Begin a lease: the sessions have IDs of it after the tick timestamp; but one that is
- * held until recovery has ended is only kept.  False if its node shares IDs with one that
- * sessions have set.
+ * The sessions generate IDs of a lease, after the tick timestamp; that of a standby is
+ * only kept.  False if its node overlaps one that is configured.
  */
 bool
-scru64_leased_begin(const HeldLease *lease, uint64 timestamp)
+scru64_leased_activate(const HeldLease *lease, uint64 timestamp)
 {
 	bool		is_free;
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	is_free = lease->is_ahead || !is_set_by_hand(lease->node);
-	if (is_free)
-	{
-		if (!lease->is_ahead)
-			give_lease(lease, timestamp);
+	is_free = lease->is_standby_lease || !is_configured(lease->node);
+	if (lease->is_standby_lease)
 		keep(lease);
-	}
+	else if (is_free)
+		start_leased(lease, timestamp);
 	LWLockRelease(&node_slots->lock);
 	return is_free;
 }
 
 /*
- * Have the sessions go on with the node of another lease, whose IDs are all after
- * those of the one that is current; *last_id is the last of that.
+ * The sessions go on with another lease, whose IDs are all after those of the one that
+ * is current; *last_id is the last of that.
  *
- * The node has to be of use at once: its lease must begin no later than what the
- * sessions may give out now, and go on for longer than they may be ahead of the clock.
- *
- *	now			the clock, in ticks
- *	allowance	scru64.rollback_allowance, in ticks
+ * It has to be of use at once: it must begin no later than the IDs that the sessions may
+ * generate now, and last for longer than they may be ahead of the clock.
  */
-HandOver
-scru64_leased_hand_over(const HeldLease *lease, uint64 now, uint64 allowance, uint64 *last_id)
+Replacement
+scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 {
 	NodeSlot   *slot;
-	HandOver	result = HAND_OVER_DONE;
+	Replacement result = REPLACE_DONE;
 	NodeKey		key;
 	uint64		state;
 	uint64		last;
+	uint64		now = own_clock_tick();
+	uint64		allowance = allowance_ticks();
 
 	ensure_slots();
 	slot = &node_slots->leased;
@@ -248,20 +250,19 @@ scru64_leased_hand_over(const HeldLease *lease, uint64 now, uint64 allowance, ui
 	key = pg_atomic_read_u32(&slot->key);
 	last = node_state_tick(pg_atomic_read_u64(&slot->state));
 	if (key == 0)
-		result = HAND_OVER_ENDED;
-	else if (is_set_by_hand(lease->node))
-		result = HAND_OVER_OVERLAPS;
+		result = REPLACE_ENDED;
+	else if (is_configured(lease->node))
+		result = REPLACE_OVERLAPS;
 	else if (Max(last, now) + allowance >= lease->limit_tick)
-		result = HAND_OVER_TOO_SHORT;
+		result = REPLACE_TOO_SHORT;
 	else if (lease->start_tick > Max(last, now + allowance))
-		result = HAND_OVER_AHEAD;
+		result = REPLACE_AHEAD;
 	else
 	{
 		state = slot_take(slot);
 		forget_state(state);
 		*last_id = last_of_state(node_of_key(key), state);
-		give_lease(lease, Max(lease->start_tick, node_state_tick(state)));
-		keep(lease);
+		start_leased(lease, Max(lease->start_tick, node_state_tick(state)));
 	}
 	LWLockRelease(&node_slots->lock);
 	return result;
@@ -280,7 +281,7 @@ scru64_leased_update(const HeldLease *lease)
 	is_current = pg_atomic_read_u32(&slot->key) == node_key(lease->node);
 	if (is_current && pg_atomic_read_u64(&slot->limit) < lease->limit_tick)
 		pg_atomic_write_u64(&slot->limit, lease->limit_tick);
-	if (is_current || lease->is_ahead)
+	if (is_current || lease->is_standby_lease)
 		keep(lease);
 	LWLockRelease(&node_slots->lock);
 }
@@ -299,7 +300,7 @@ scru64_leased_end(void)
 	state = node_slots->ended_state;
 	node = node_of_key(node_slots->ended_key);
 	node_slots->ended_state = 0;
-	/* a node by hand that was leased too long ago to be refused starts above it */
+	/* a configured node that was leased too long ago to be refused starts above it */
 	forget_state(state);
 	LWLockRelease(&node_slots->lock);
 	return last_of_state(node, state);

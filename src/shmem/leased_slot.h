@@ -22,8 +22,8 @@ typedef struct HeldLease
 {
 	char		lease_id[UUID_TEXT_LEN + 1];	/* a secret; empty: there is none */
 	char		realm_id[UUID_TEXT_LEN + 1];
-	bool		is_ahead;		/* no session has had it: it is held until recovery has ended */
-	bool		is_lapsing;		/* the realm has refused to renew it ever again */
+	bool		is_standby_lease;	/* no session has it before recovery has ended */
+	bool		is_unrenewable; /* the realm has refused to renew it ever again */
 	Scru64Node	node;
 	uint64		start_tick;		/* IDs are of ticks after this */
 	uint64		limit_tick;		/* and not after this */
@@ -31,21 +31,21 @@ typedef struct HeldLease
 	TimestampTz expires_at;
 	TimestampTz realm_clock;	/* as last heard; 0: not yet */
 	int64		heard_at_ms;	/* then, by the monotonic clock */
-	uint64		address;		/* hash of the connection string that it is by */
+	uint64		conninfo_hash;	/* of the realm that it is from */
 } HeldLease;
 
-/* What came of giving the sessions another leased node. */
-typedef enum HandOver
+/* What comes of replacing the lease of the slot by another. */
+typedef enum Replacement
 {
-	HAND_OVER_DONE,
-	HAND_OVER_ENDED,			/* there is no lease any more */
-	HAND_OVER_OVERLAPS,			/* the node shares IDs with one set by hand */
-	HAND_OVER_TOO_SHORT,		/* its lease ends too early */
-	HAND_OVER_AHEAD				/* its lease begins ahead of the clock */
-} HandOver;
+	REPLACE_DONE,
+	REPLACE_ENDED,				/* there is no lease any more */
+	REPLACE_OVERLAPS,			/* the other's node overlaps one that is configured */
+	REPLACE_TOO_SHORT,			/* the other ends too early */
+	REPLACE_AHEAD				/* the other begins ahead of the clock */
+} Replacement;
 
 /* For node_slots.c, which holds the lock */
-extern bool leased_overlaps(Scru64Node node, NodeReport *obstacle);
+extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);
 extern void leased_slot_take(void);
 
 /* For module.c and scru64_set_ceiling() */
@@ -55,10 +55,9 @@ extern void forget_kept_lease(void);
 extern NodeSlot *leased_slot_find(NodeKey *key, uint64 *state);
 
 extern PGDLLEXPORT bool scru64_leased_recall(HeldLease *lease);
-extern PGDLLEXPORT bool scru64_leased_begin(const HeldLease *lease, uint64 timestamp);
+extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 timestamp);
 extern PGDLLEXPORT void scru64_leased_update(const HeldLease *lease);
-extern PGDLLEXPORT HandOver scru64_leased_hand_over(const HeldLease *lease, uint64 now,
-													uint64 allowance, uint64 *last_id);
+extern PGDLLEXPORT Replacement scru64_leased_replace(const HeldLease *lease, uint64 *last_id);
 extern PGDLLEXPORT uint64 scru64_leased_end(void);
 extern PGDLLEXPORT bool scru64_leased_look(NodeReport *look);
 

@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * lifecycle.c
+ *		What the lease worker does with a lease: acquire, activate, renew, replace and
+ *		return it.
+ *
+ * In this order below.  What the realm has granted, what the sessions may generate and
+ * what is kept for the next worker change in the order that makes it safe: first what
+ * allows less.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "utils/timestamp.h"
+
+#include "ceiling/ceiling.h"
+#include "clock.h"
+#include "lease_worker/lifecycle.h"
+#include "lease_worker/messages.h"
+#include "settings.h"
+
+/*
+ * Acquire
+ */
+
+/* The realm grants a lease of a node of this size, which no session has yet. */
+bool
+acquire_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *lease)
+{
+	set_request(&worker->request, node_id_size, window_s(&worker->plan),
+				worker->info.holder, scru64_lease_within);
+	*lease = worker->held;
+	lease->is_standby_lease = worker->plan.in_recovery;
+	lease->is_unrenewable = false;
+	if (!call_lease(call, &worker->request, lease))
+		return false;
+	worker->held.realm_clock = lease->realm_clock;
+	worker->held.heard_at_ms = lease->heard_at_ms;
+	if (!has_lease(worker) || worker->held.is_unrenewable)
+		plan_new_lease(&worker->plan, monotonic_ms());
+	return true;
+}
+
+/*
+ * A lease of a node that overlaps one that is configured on this server: as long as it
+ * lasts, no other server has that node.  The next one that is acquired is of another
+ * node, so it may be soon.
+ */
+static bool
+quarantine(Worker *worker, RealmCall *call, HeldLease *lease)
+{
+	(void) call_renew(call, window_s(&worker->plan), 0, lease);
+	worker->plan.next_size_ms = monotonic_ms() + MIN_LEASE_PAUSE_MS;
+	return realm_problem(call, psprintf("node %u/%u overlaps one that is configured on this server",
+										lease->node.node_id, lease->node.node_id_size));
+}
+
+/*
+ * Activate
+ */
+
+/* From here on the lease is the one that the worker renews. */
+static void
+hold(Worker *worker, const HeldLease *lease)
+{
+	NodeReport	look = {0};
+
+	worker->held = *lease;
+	(void) scru64_leased_look(&look);
+	node_size_begin(&worker->plan.size, (int) lease->node.node_id_size, monotonic_ms(),
+					look.counts[NODE_SATURATED], look.counts[NODE_USED]);
+	show(worker);
+}
+
+/*
+ * The sessions generate IDs of a lease from its start on, whatever they had before.  Those
+ * of a standby generate none.
+ */
+bool
+activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
+{
+	(void) scru64_leased_end();
+	if (!scru64_leased_activate(lease, lease->start_tick))
+		return quarantine(worker, call, lease);
+	worker->info.size_changed_at = 0;
+	worker->info.size_reason[0] = '\0';
+	hold(worker, lease);
+	log_lease(lease);
+	return true;
+}
+
+/* From here on no session has the lease, and no worker resumes it.  Its last ID, or 0. */
+static uint64
+end_lease(Worker *worker)
+{
+	uint64		last_id = scru64_leased_end();
+
+	worker->held.lease_id[0] = '\0';
+	show(worker);
+	return last_id;
+}
+
+/*
+ * Recovery has ended: the sessions generate IDs of the lease that was held until now,
+ * above all that the old primary has generated.  The ceiling is locked, so
+ * scru64_set_ceiling() comes before, or after, and ends the lease.
+ */
+void
+activate_standby_lease(Worker *worker)
+{
+	HeldLease	lease = worker->held;
+	MemoryContext context = CurrentMemoryContext;
+	bool		in_window;
+	bool		activated;
+	uint64		start;
+
+	lease.is_standby_lease = false;
+	StartTransactionCommand();
+	start = Max(lease.start_tick, scru64_ceiling_hold());
+	in_window = start < lease.limit_tick;
+	activated = in_window && scru64_leased_activate(&lease, start);
+	scru64_ceiling_let_go();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
+	log_promotion(&lease, activated, in_window);
+	if (activated)
+	{
+		hold(worker, &lease);
+		return;
+	}
+	/* a node that is configured stays in quarantine until the lease ends */
+	if (in_window)
+		(void) end_lease(worker);
+	else
+		return_lease(worker);
+	worker->plan.next_attempt_ms = 0;
+}
+
+/*
+ * A new worker finds the lease that the one before has kept.  If that has left without a
+ * crash, the sessions still have it.  After a crash they generate above the ceiling, below
+ * which all of its IDs are, if that is inside the window.  The ceiling is locked, so
+ * scru64_set_ceiling() comes before, and has removed what was kept, or after, and ends
+ * the lease.
+ */
+void
+resume_lease(Worker *worker)
+{
+	HeldLease	lease;
+	NodeReport	look;
+	uint64		ceiling = 0;
+	bool		in_recovery = RecoveryInProgress();
+	bool		resumed;
+
+	/* during recovery nobody sets the ceiling, nor can it be read */
+	if (!in_recovery)
+	{
+		StartTransactionCommand();
+		ceiling = scru64_ceiling_hold();
+	}
+	resumed = scru64_leased_recall(&lease) && lease.conninfo_hash == worker->conninfo_hash &&
+		(lease.is_standby_lease || scru64_leased_look(&look) ||
+		 (lease.start_tick < ceiling && ceiling <= lease.limit_tick &&
+		  scru64_leased_activate(&lease, ceiling)));
+	if (!in_recovery)
+	{
+		scru64_ceiling_let_go();
+		CommitTransactionCommand();
+	}
+	if (resumed)
+	{
+		hold(worker, &lease);
+		log_resumption(&lease);
+	}
+	else
+		(void) end_lease(worker);
+}
+
+/*
+ * Renew
+ */
+
+/*
+ * The limit rises after the realm has committed.  A lease that the realm has ended, or
+ * has lost, it will not renew ever again; but nobody else has its IDs as long as its
+ * window is open, so the sessions keep it for that long.
+ */
+bool
+renew_lease(Worker *worker, RealmCall *call)
+{
+	HeldLease  *held = &worker->held;
+	NodeReport	look = {0};
+	bool		renewed;
+
+	(void) scru64_leased_look(&look);
+	renewed = call_renew(call, window_s(&worker->plan), look.last_id, held);
+	if (renewed)
+		worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
+	else if (call->over || (call->refused && has_expired(refresh_plan(worker))))
+	{
+		held->is_unrenewable = true;
+		log_unrenewable(held, call->problem);
+	}
+	scru64_leased_update(held);
+	return renewed;
+}
+
+/*
+ * Replace
+ */
+
+/* What stands for the last ID of a lease that has had none. */
+static uint64
+start_id(const HeldLease *lease)
+{
+	return scru64_compose(lease->start_tick, scru64_node_base(lease->node) |
+						  scru64_max_counter(lease->node));
+}
+
+/* Return a lease by the call that is open, even if the worker is to stop. */
+static bool
+release(RealmCall *call, const HeldLease *lease, uint64 last_id)
+{
+	call->deadline_ms = monotonic_ms() + RELEASE_TIMEOUT_MS;
+	call->stopping = true;
+	return call_release(call, lease, last_id);
+}
+
+/* The node has changed while its lease could be renewed: that was for its size. */
+static const char *
+note_size(Worker *worker, const HeldLease *old)
+{
+	const NodeSize *size = &worker->plan.size;
+	int			old_size = (int) old->node.node_id_size;
+
+	worker->size_failed = false;
+	worker->info.size_changed_at = GetCurrentTimestamp();
+	strlcpy(worker->info.size_reason,
+			old_size > size->quiet || old_size < size->least ? "the settings were changed" :
+			size->current < old_size ? "sessions had to wait for the clock" :
+			"little of the node was used",
+			LEASE_TEXT_LEN);
+	show(worker);
+	return worker->info.size_reason;
+}
+
+/* The sessions generate IDs of the next lease, above *last_id, the last one of the old. */
+static void
+replaced(Worker *worker, RealmCall *call, const HeldLease *next, uint64 last_id)
+{
+	HeldLease	old = worker->held;
+
+	hold(worker, next);
+	log_replacement(next, &old, old.is_unrenewable ? "its lease was not renewed any more" :
+					note_size(worker, &old));
+	if (!old.is_unrenewable)
+		log_return(&old, release(call, &old, last_id), call->problem);
+}
+
+/*
+ * Another lease takes the place of the one that is held, in this order: it is acquired;
+ * the sessions go on with it, above all IDs of the old one; and then that is returned,
+ * unless the realm has ended it.  The old one stays where this cannot be.  The next is
+ * returned then, or, if the sessions can have no more of the old one, activated all the
+ * same.
+ */
+bool
+replace_lease(Worker *worker, RealmCall *call, int node_id_size)
+{
+	static const char *const problems[] = {
+		[REPLACE_ENDED] = "the lease was ended meanwhile",
+		[REPLACE_TOO_SHORT] = "its lease ends too early",
+		[REPLACE_AHEAD] = "its lease begins ahead of this server's clock"
+	};
+	HeldLease	next;
+	Replacement result;
+	uint64		last_id;
+
+	if (!acquire_lease(worker, call, node_id_size, &next))
+		return false;
+	result = scru64_leased_replace(&next, &last_id);
+	if (result == REPLACE_DONE)
+	{
+		replaced(worker, call, &next, last_id);
+		return true;
+	}
+	if (result == REPLACE_OVERLAPS)
+		return quarantine(worker, call, &next);
+	if (worker->held.is_unrenewable && is_exhausted(refresh_plan(worker)))
+		return activate_lease(worker, call, &next);
+	(void) release(call, &next, start_id(&next));
+	return realm_problem(call, problems[result]);
+}
+
+/*
+ * Return
+ */
+
+/*
+ * First the slot: whatever the realm answers, no ID leaves above the last one that it is
+ * told.
+ */
+void
+return_lease(Worker *worker)
+{
+	HeldLease	lease = worker->held;
+	bool		is_held = has_lease(worker);
+	bool		ends_by_itself = lease.is_unrenewable || has_expired(refresh_plan(worker));
+	uint64		last_id = end_lease(worker);
+	RealmCall	call;
+
+	if (!is_held || ends_by_itself)
+		return;
+	show_busy(worker, true);
+	realm_open(&call, worker->conninfo, worker->first_host, RELEASE_TIMEOUT_MS, true);
+	log_return(&lease, call_release(&call, &lease, lease.is_standby_lease ? start_id(&lease) : last_id),
+			   call.problem);
+	realm_close(&call);
+	show_busy(worker, false);
+}
