@@ -52,7 +52,7 @@ typedef struct Call
 static inline bool
 take(uint64 *state, uint64 next)
 {
-	about_to_make(next);
+	about_to_issue(next);
 	return node_slot_advance(session_node.slot, state, next);
 }
 

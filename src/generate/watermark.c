@@ -61,7 +61,7 @@ PG_FUNCTION_INFO_V1(scru64_transactions);
  * what it is now.
  *
  * Ordering: a session that was faster has announced its ID before (litmus:
- * words-put-off).
+ * entry-fast-forward).
  */
 static void
 put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
@@ -174,7 +174,7 @@ bound_of_open(void)
  *
  * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
  * out before is announced by then, or over, and what is over is in the snapshot (litmus:
- * words-state).
+ * entry-state).
  */
 static uint64
 find_watermark(SnapshotPlace place)

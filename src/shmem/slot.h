@@ -127,7 +127,7 @@ node_slot_limit(NodeSlot *slot)
  *
  * Ordering: a compare-and-swap is an acquire, also one that fails, and a release.  It is
  * no full barrier: on ARM, what is read after it may be read before others see the new
- * state.  Nothing here needs more (litmus: words-state, words-put-off).
+ * state.  Nothing here needs more (litmus: entry-state, entry-fast-forward).
  */
 static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)

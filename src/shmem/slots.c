@@ -295,7 +295,7 @@ slot_left(const NodeSlot *slot, uint64 state)
  * Ordering: a session of the node that has read the state before can still advance it
  * up to the exchange, and that ID is in what the exchange returns; after it, its
  * compare-and-swap fails.  The exchange is an acquire, so what was announced for that
- * ID is seen from here on (litmus: taken-has-all, words-taken).
+ * ID is seen from here on (litmus: taken-has-all, entry-taken).
  */
 uint64
 slot_take(NodeSlot *slot)

@@ -69,16 +69,16 @@ typedef struct Watermark
 } Watermark;
 
 /*
- * Who has made IDs in a transaction that is open, for each process of the server; see
- * writers.c.  Unpadded: it is written twice in a transaction.
+ * The entry of a process for its open transaction; see writers.c.  Unpadded: it is
+ * written twice in a transaction.
  */
 typedef struct Writer
 {
-	pg_atomic_uint64 bound;		/* all of them are after this ID; 0: there are none */
+	pg_atomic_uint64 bound;		/* its IDs are after this one; 0: it has issued none */
 	pg_atomic_uint32 lxid;		/* the transaction, as its process numbers it */
 } Writer;
 
-/* Likewise a transaction that is prepared, and has no process any more. */
+/* Likewise of a prepared transaction. */
 typedef struct PreparedWriter
 {
 	uint64		bound;

@@ -1,30 +1,31 @@
 /*-------------------------------------------------------------------------
  *
  * writers.c
- *		Who has made IDs in a transaction that is still open.
+ *		Which open transactions have issued IDs.
  *
- * A word for each process, in the shared memory of slots.c: all IDs that its open
- * transaction has made are after it.  A transaction that is prepared has no process
- * any more, and gets an entry of its own before it is.
+ * Each process has an entry in the shared memory of slots.c, in which it advertises a
+ * bound: all IDs that its open transaction has issued are after it.  A transaction that is
+ * prepared has no process any more.  So the session copies the bound into a table for
+ * prepared transactions, before it clears its entry.
  *
- * What guards what: the words are atomic.
+ * What guards what:
  *
- *	Writer.bound		lowered by the process and its parallel workers, cleared by
- *						the process when it has no transaction any more.
- *	Writer.lxid			says of which transaction the bound is, and is written before
- *						it.  A process that has not loaded the library clears nothing:
- *						by this its bound ends with its transaction all the same.
- *	PreparedWriter		an LWLock.  Its holder asks PostgreSQL which transactions are in
- *						progress: the places of all others are free.
+ *	Writer.bound		atomic.  The process and its parallel workers lower it; the process
+ *						clears it when its transaction is over.
+ *	Writer.lxid			atomic.  The transaction that the bound is of, written before the
+ *						bound.  A process that has not loaded the library never clears
+ *						what its workers have advertised, so readers compare this with
+ *						the process's present transaction.
+ *	PreparedWriter		NodeSlots.prepared_lock.  Its holder asks PostgreSQL which
+ *						transactions are in progress: the places of all others are free.
  *
  * Invariants:
  *
- *	- Between the first ID of a transaction and the moment when no snapshot sees it
- *	  run, there is a bound below all its IDs: in the word, or from the preparation on
- *	  in an entry, and for a while in both.
+ *	- From before a transaction issues its first ID until no new snapshot finds it in
+ *	  progress, there is a bound below all its IDs: in the entry of its process, from the
+ *	  preparation on in the table, and for a while in both.
  *
- *	- An entry is complete before the word is cleared.  Whoever reads all words first
- *	  misses none.
+ *	- Whoever reads all entries, and then the table, misses no transaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,26 +43,26 @@
 
 #include "shmem/writers.h"
 
-/* PreparedWriter.bound where nobody knows it: it is below all IDs that are ever made */
+/* PreparedWriter.bound where nobody knows it: it is below all IDs that are ever issued */
 #define UNKNOWN_BOUND		1
 
-/* made_after of a transaction without an ID */
-#define NOTHING_MADE		UINT64_MAX
+/* Of a transaction that has issued no ID */
+#define NOTHING_ADVERTISED	UINT64_MAX
 
-uint64		made_after = NOTHING_MADE;
+uint64		advertised = NOTHING_ADVERTISED;
 
-/* Has the leader of this parallel worker loaded the library, as far as is known? */
+/* Had the leader of this parallel worker loaded the library when the worker started? */
 static bool leader_watches = true;
 
-/* The word of the session, which is its leader's for a parallel worker. */
+/* The entry of the session: a parallel worker uses that of its leader. */
 static Writer *
-writer_of_session(PGPROC **proc)
+entry_of_session(PGPROC **proc)
 {
 	*proc = IsParallelWorker() ? MyProc->lockGroupLeader : MyProc;
 	return &node_slots->writers[compat_proc_number(*proc)];
 }
 
-/* Lower a word, 0 being above all. */
+/* Lower a bound, where 0 is above all. */
 static void
 lower_bound(Writer *writer, uint64 last)
 {
@@ -73,13 +74,13 @@ lower_bound(Writer *writer, uint64 last)
 }
 
 /*
- * From here on the IDs that the session's transaction makes are after last, or after
- * what it has announced before.
+ * Advertise that all IDs that the session's transaction issues from here on are after last,
+ * unless it has advertised less before.
  *
- * Where there was no room for words, there is nothing to do: nobody gets a watermark.
+ * Where there was no room for entries, nobody gets a watermark, and this does nothing.
  */
 pg_noinline void
-announce(uint64 last)
+advertise(uint64 last)
 {
 	Writer	   *writer;
 	PGPROC	   *proc;
@@ -91,10 +92,10 @@ announce(uint64 last)
 				 errdetail("Nobody would notice if the session prepared its transaction."),
 				 errhint("Add scru64 to \"%s\" or \"%s\".",
 						 "shared_preload_libraries", "session_preload_libraries")));
-	made_after = node_slots->n_writers > 0 ? last : 0;
+	advertised = node_slots->n_writers > 0 ? last : 0;
 	if (node_slots->n_writers == 0)
 		return;
-	writer = writer_of_session(&proc);
+	writer = entry_of_session(&proc);
 	pg_atomic_write_u32(&writer->lxid, compat_lxid(proc));
 	lower_bound(writer, last);
 }
@@ -102,12 +103,12 @@ announce(uint64 last)
 /*
  * The bound of a process's open transaction; 0 if there is none.
  *
- * Ordering: none between the two parts of the word.  Of a transaction that must not be
- * missed an ID was found before this: by that, all that announce() and PostgreSQL have
- * written for it is seen (litmus: words-owner).
+ * Ordering: none between bound and lxid.  A transaction that the reader must not miss has
+ * an ID in a state that the reader has read before.  By that the reader sees all that
+ * advertise() and PostgreSQL have written before the ID (litmus: entry-owner).
  */
 static uint64
-bound_of_writer(int number)
+bound_of_entry(int number)
 {
 	Writer	   *writer = &node_slots->writers[number];
 	uint64		bound = pg_atomic_read_u64(&writer->bound);
@@ -148,8 +149,9 @@ bound_of_prepared(int place, TransactionId *xid)
 }
 
 /*
- * One of the transactions that are open and have made IDs, for all numbers below that
- * of the processes and places together; pid is 0 for one that is prepared.
+ * Report an open transaction that has issued IDs: each number below that of the entries
+ * and places together may stand for one.  False if it does not; pid is 0 for a prepared
+ * transaction.
  */
 bool
 writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
@@ -163,18 +165,18 @@ writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 		LWLockRelease(&node_slots->prepared_lock);
 		return *bound != 0;
 	}
-	*bound = bound_of_writer(number);
+	*bound = bound_of_entry(number);
 	*pid = ProcGlobal->allProcs[number].pid;
 	return *bound != 0 && *pid != 0;
 }
 
 /*
- * The least ID that an open transaction may have made, or above all if there is none.
- * *unknown is set to a transaction whose IDs nobody knows, if there is one.
+ * The least ID that an open transaction may have issued, or above all if there is none.
+ * *unknown is a transaction whose IDs nobody knows, if there is one.
  *
- * Ordering: the entries are read before the lock is released.  A session that prepares its
- * transaction clears its entry after it has had the lock: if that was before, its bound
- * is found here, and if it was after, its entry was still there (litmus: prepared).
+ * Ordering: a session that prepares its transaction takes the lock, writes to the table,
+ * and then clears its entry.  If it has had the lock before, its bound is in the table; if
+ * it takes the lock later, its entry was still there (litmus: prepared).
  */
 uint64
 writers_bound(TransactionId *unknown)
@@ -183,7 +185,7 @@ writers_bound(TransactionId *unknown)
 
 	*unknown = InvalidTransactionId;
 	for (int i = 0; i < node_slots->n_writers; i++)
-		least = least_of(least, first_after(bound_of_writer(i)));
+		least = least_of(least, first_after(bound_of_entry(i)));
 	LWLockAcquire(&node_slots->prepared_lock, LW_SHARED);
 	for (int i = 0; i < node_slots->n_prepared; i++)
 	{
@@ -198,7 +200,7 @@ writers_bound(TransactionId *unknown)
 	return least;
 }
 
-/* Keep a bound for a transaction that is being prepared, in a place that is free. */
+/* Keep the bound of a transaction that is being prepared, in a place that is free. */
 static void
 note_prepared(uint64 xid, uint64 bound)
 {
@@ -209,14 +211,14 @@ note_prepared(uint64 xid, uint64 bound)
 	while (place < node_slots->n_prepared && is_in_progress(prepared[place].xid))
 		place++;
 	if (place == node_slots->n_prepared)
-		elog(ERROR, "no place for a prepared transaction that has generated IDs");
+		elog(ERROR, "no place for a prepared transaction that has issued IDs");
 	prepared[place] = (PreparedWriter) {.xid = xid, .bound = bound};
 	LWLockRelease(&node_slots->prepared_lock);
 }
 
 /*
- * To be called once after a start of the server, before an ID is made: which IDs the
- * transactions have that are prepared by then, nobody knows.
+ * Note the transactions that were prepared before the server was started.  Nobody knows
+ * their IDs.  To be called once after a start, before an ID is issued.
  */
 void
 note_prepared_before(void)
@@ -232,8 +234,8 @@ note_prepared_before(void)
 }
 
 /*
- * The transaction is about to be prepared.  Its parallel workers may have made IDs,
- * though the session itself has not, and has no shared memory yet.
+ * The transaction is about to be prepared.  Its parallel workers may have issued IDs,
+ * though the session itself has not, and has not attached the shared memory yet.
  */
 static void
 before_prepare(void)
@@ -246,14 +248,14 @@ before_prepare(void)
 	ensure_slots();
 	if (node_slots->n_writers == 0)
 		return;
-	bound = bound_of_writer(compat_proc_number(MyProc));
+	bound = bound_of_entry(compat_proc_number(MyProc));
 	if (bound != 0)
 		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), bound);
 }
 
 /*
- * The transaction is over for all snapshots from now on, or it is prepared: PostgreSQL
- * calls this after it has taken it out of the array of processes.
+ * The transaction is over, or prepared, and every snapshot from now on sees it so:
+ * PostgreSQL calls this after it has removed it from the array of processes.
  */
 static void
 after_transaction(void)
@@ -261,10 +263,10 @@ after_transaction(void)
 	Writer	   *writer;
 	PGPROC	   *proc;
 
-	made_after = NOTHING_MADE;
+	advertised = NOTHING_ADVERTISED;
 	if (node_slots == NULL || node_slots->n_writers == 0 || IsParallelWorker())
 		return;
-	writer = writer_of_session(&proc);
+	writer = entry_of_session(&proc);
 	if (pg_atomic_read_u64(&writer->bound) != 0)
 		pg_atomic_write_u64(&writer->bound, 0);
 }
@@ -292,8 +294,8 @@ at_transaction_event(XactEvent event, void *arg)
 }
 
 /*
- * To be called when the library is loaded.  A parallel worker loads at its start what
- * its leader has loaded, and later what itself needs.
+ * To be called when the library is loaded.  A parallel worker loads the libraries of its
+ * leader when it starts, and others when it needs them.
  */
 void
 watch_transactions(void)

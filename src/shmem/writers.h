@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * writers.h
- *		Who has made IDs in a transaction that is still open.
+ *		Which open transactions have issued IDs.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,28 +10,28 @@
 
 #include "shmem/slots.h"
 
-/* All IDs of the session's transaction are after this one, as it has announced. */
-extern uint64 made_after;
+/* All IDs of the session's transaction are after this one. */
+extern uint64 advertised;
 
 extern void watch_transactions(void);
-extern void announce(uint64 last);
+extern void advertise(uint64 last);
 extern uint64 writers_bound(TransactionId *unknown);
 extern void note_prepared_before(void);
 extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *bound);
 
 /*
- * To be called with the ID that is about to be made.  In a transaction the first one
- * counts, and any that is before it, as of another node.
+ * To be called before a node is advanced to an ID.  In a transaction only the first ID
+ * needs it, and each that is below those before, as one of another node may be.
  *
- * Ordering: it is announced before the state of a node is advanced, which is a release.
- * Whoever finds the ID in a state finds it announced, or its transaction over (litmus:
- * words-state).
+ * Ordering: the session advertises the ID, and then advances the node's state, which is a
+ * release.  Whoever finds the ID in the state finds it advertised, or its transaction over
+ * (litmus: entry-state).
  */
 static inline void
-about_to_make(uint64 next)
+about_to_issue(uint64 next)
 {
-	if (unlikely(next <= made_after))
-		announce(next - 1);
+	if (unlikely(next <= advertised))
+		advertise(next - 1);
 }
 
 #endif							/* WRITERS_H */
