@@ -1,4 +1,4 @@
-# scru64_watermark(), rule by rule: nothing that is given out later is below it, and a
+# scru64_watermark(), rule by rule: no ID that is issued later is below it, and a
 # statement sees all rows below it; and nothing holds it back that need not.
 
 use strict;
@@ -114,7 +114,7 @@ start_server($node);
 above_ok(put($node, '1/8'), $before, 'a crash of an idle server, and a clock that was ahead');
 cmp_ok(watermark($node), 'ge', $before, 'and it has not gone back');
 
-# All IDs are of the tick that the ceiling is at: a node that has given out less holds
+# All IDs are of the tick that the ceiling is at: a node that has issued less holds
 # nothing back when that is over.
 set_parameter($node, 'scru64.rollback_allowance', '0');
 stop_clock($node, time);
@@ -157,7 +157,7 @@ put($node, '1/8');
 	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
 	my $seen = $reader->query_safe('SELECT count(*) FROM event');
 	$id = put($node, '1/8');
-	passes_ok($node, $id, 'REPEATABLE READ: others are told more');
+	passes_ok($node, $id, 'REPEATABLE READ: others get more');
 	cmp_ok($reader->query_safe('SELECT scru64_watermark()'), 'le', $id, 'REPEATABLE READ: below what it does not see');
 	is($reader->query_safe($rows), $seen, 'REPEATABLE READ: what it does see is below');
 	put($node, '1/8');
@@ -169,9 +169,9 @@ put($node, '1/8');
 	start_statement($reader, 'SELECT scru64_watermark() FROM (SELECT wait_for(1) OFFSET 0) AS waited');
 	ok(waits_for_lock($node, 1), 'a statement has its snapshot');
 	$id = put($node, '1/8');
-	passes_ok($node, $id, 'others are told more');
+	passes_ok($node, $id, 'others get more');
 	$lock->query_safe('SELECT pg_advisory_unlock(1)');
-	cmp_ok($reader->query_safe('SELECT'), 'le', $id, 'the statement is told no more than it sees');
+	cmp_ok($reader->query_safe('SELECT'), 'le', $id, 'the statement gets no more than it sees');
 	$_->quit foreach ($reader, $lock);
 }
 
@@ -236,7 +236,7 @@ foreach my $case ([ 'statement', 0 ], [ 'statement', 200 ], [ 'cursor', 0 ], [ '
 		$node->safe_psql('postgres', "$put(2)");
 	}
 	$open->query_safe('COMMIT');
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM part WHERE id >= scru64_watermark()'), '0', "$way: others are told more");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM part WHERE id >= scru64_watermark()'), '0', "$way: others get more");
 	start_statement($other, 'CALL go_on_until(3)');
 	$lock->query_safe('SELECT pg_advisory_unlock(2)');
 	if ($way eq 'statement')
@@ -369,7 +369,7 @@ $node->safe_psql('postgres', "ROLLBACK PREPARED 'three'");
 no_watermark_ok($node, qr/DETAIL:  Transaction $xid{four} /, 'while there is one of them');
 $node->safe_psql('postgres', "SET scru64.node_spec = '1/8'; BEGIN; INSERT INTO event VALUES (scru64_generate(), 5); PREPARE TRANSACTION 'five'");
 $node->safe_psql('postgres', "COMMIT PREPARED 'four'");
-passes_ok($node, $other, 'then there is one again, above the IDs given out meanwhile');
+passes_ok($node, $other, 'then there is one again, above the IDs issued meanwhile');
 is($node->safe_psql('postgres', "SELECT count(*) FROM event WHERE id = '$id' AND id < scru64_watermark()"), '1', 'and the row that was prepared is below');
 is($node->safe_psql('postgres', "SELECT gid FROM scru64_transactions"), 'five', 'one that was prepared later is known');
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'five'");

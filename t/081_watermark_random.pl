@@ -183,7 +183,7 @@ foreach my $client (@clients)
 is($wrong, '', 'nothing was wrong with what any client got');
 
 my ($watermarks, $early, $early_ids) = early_ids($dir);
-is($early_ids, '', 'no ID was made below a watermark that was told before');
+is($early_ids, '', 'no ID was issued below a watermark that was reported before');
 
 my ($missed, $undone) = (0, 0);
 my %rows;

@@ -22,7 +22,7 @@ my $realm = make_realm($template, 'realm', clock => '+0');
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 # leases of one half, so that configured nodes have the other
 my $lines = fleet_lines($realm, lease_ttl => '10s', lease_within => '0/1') . $preload;
-my $by_hand = '4000/12';
+my $configured = '4000/12';
 my $server = fleet_server($template, 'server', $lines, clock => '+0');
 my ($node, $id, $before);
 
@@ -43,18 +43,18 @@ sub above_ok
 }
 
 # An ID of the leased node, and then a row of another that it holds back, unless it is
-# put off.  Returns the first.
+# fast-forwarded.  Returns the first.
 sub put_both
 {
 	my ($name) = @_;
 	my $leased = put_leased();
 
 	like($leased, qr/^\w{12}$/, "$name: an ID");
-	passes_ok($server, put($server, $by_hand), "$name: a node that is idle holds nothing back");
+	passes_ok($server, put($server, $configured), "$name: a node that is idle holds nothing back");
 	# in another tick than the first
-	my $later = "SET scru64.node_spec = '$by_hand'; SELECT tick_of(scru64_generate()) > tick_of('$leased'::scru64) + 1";
+	my $later = "SET scru64.node_spec = '$configured'; SELECT tick_of(scru64_generate()) > tick_of('$leased'::scru64) + 1";
 	ok(wait_until(60, sub { $server->safe_psql('postgres', $later) eq 't' }), "$name: the tick is over");
-	passes_ok($server, put($server, $by_hand), "$name: still");
+	passes_ok($server, put($server, $configured), "$name: still");
 	$before = watermark($server);
 	return $leased;
 }
@@ -74,7 +74,7 @@ ok(wait_until(30, sub {
 	$realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL") > 0 }),
 	'hand-over: the realm has the old one back');
 is($realm->safe_psql('realm', "SELECT last_id FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL"),
-	$id, 'hand-over: with the last ID that it gave out');
+	$id, 'hand-over: with the last ID that it issued');
 set_clock($_, '+0') foreach ($realm, $server);
 
 #
@@ -84,7 +84,7 @@ isnt(wait_for_lease($server, 60), '', 'a lease');
 put_both('an end');
 $realm->stop;
 ok(wait_until(120, sub { put_leased() =~ /ERROR/ }), 'an end: the lease is over');
-passes_ok($server, put($server, $by_hand), 'an end: its node holds nothing back');
+passes_ok($server, put($server, $configured), 'an end: its node holds nothing back');
 $before = watermark($server);
 start_server($realm);
 isnt(wait_for_lease($server, 60), '', 'an end: a lease again');
@@ -106,7 +106,7 @@ above_ok('lost');
 $id = put_both('a stop');
 $server->stop('fast');
 is($realm->safe_psql('realm', "SELECT last_id FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL ORDER BY released_at DESC LIMIT 1"),
-	$id, 'a stop: the last ID that its node gave out');
+	$id, 'a stop: the last ID that its node issued');
 start_server($server);
 isnt(wait_for_lease($server, 60), '', 'a stop: started again, a lease');
 above_ok('a stop');

@@ -1,10 +1,10 @@
-# What t/081 needs: clients that write and read at random until they are told to stop,
+# What t/081 needs: clients that write and read at random until they are to stop,
 # each a process with a psql of its own that it talks to, and the comparison of what
 # readers have read with what there is.
 #
 # A client goes by a seed of its own.  What it logs is there whatever happens to the
 # server: DIR/NAME.read, the rows that a reader has read, in this order; DIR/NAME.times,
-# a line for each ID that was made after a moment and each watermark that was told before
+# a line for each ID that was made after a moment and each watermark that was reported before
 # one; DIR/NAME.report, counts and what was wrong.
 
 package Scru64Feed;
@@ -146,7 +146,7 @@ sub connect_client
 	$me->{psql} = open3($me->{in}, $me->{out}, undef, 'psql', '-XAtq', '-F', ' ', '-v', 'VERBOSITY=verbose',
 		'-d', "$me->{connstr} application_name=client");
 	$me->{in}->autoflush(1);
-	$me->{told} = '';
+	$me->{reported} = '';
 	$me->{counts}{connections}++;
 	return;
 }
@@ -520,13 +520,13 @@ sub ask_for_watermarks
 		$own = '' if !defined $own;
 	}
 	my $sql = 'SELECT scru64_watermark()';
-	my ($ok, $told) = ask($me, $sql, $expected_of_watermark);
-	if (defined $told)
+	my ($ok, $reported) = ask($me, $sql, $expected_of_watermark);
+	if (defined $reported)
 	{
-		printf { $me->{times} } "%017.6f w %s\n", now(), $told;
-		wrong($me, "the watermark is $told, after $me->{told}") if $told lt $me->{told};
-		wrong($me, "the watermark is $told, and $own is not committed") if $own ne '' && $told gt $own;
-		$me->{told} = $told if defined $me->{psql};
+		printf { $me->{times} } "%017.6f w %s\n", now(), $reported;
+		wrong($me, "the watermark is $reported, after $me->{reported}") if $reported lt $me->{reported};
+		wrong($me, "the watermark is $reported, and $own is not committed") if $own ne '' && $reported gt $own;
+		$me->{reported} = $reported if defined $me->{psql};
 	}
 	ask($me, one_of('COMMIT', 'ROLLBACK')) if $own ne '' || !$ok;
 	make_ids($me, 'SELECT scru64_generate()') if !-e "$me->{dir}/stop";
@@ -546,8 +546,8 @@ our @readers = (
 	[ 'long', 'event', \&read_for_long, 1 ],
 	[ 'consumer', 'event', \&read_and_keep, 0 ]);
 
-# Read until there is nothing more, after the last row was written and the watermark told
-# to be above it.  If somebody commits while it is asked, a call gets an answer of before;
+# Read until there is nothing more, after the last row was written and the watermark found
+# to be above it.  If somebody commits while it is asked, a call gets an older answer;
 # from then on the session knows.
 sub read_rows
 {
@@ -586,7 +586,7 @@ sub start_client
 		local $SIG{PIPE} = 'IGNORE';
 		open($me{times}, '>', "$files.times") or die "$files.times: $!";
 		open($me{read}, '>', "$files.read") or die "$files.read: $!";
-		@me{ 'position', 'wrong', 'counts', 'told' } = ('000000000000', '', {}, '');
+		@me{ 'position', 'wrong', 'counts', 'reported' } = ('000000000000', '', {}, '');
 		$me{reads} = \&ask_for_watermarks if $me{name} =~ /^watermarks/;
 		defined $me{reads} ? read_rows(\%me) : write_rows(\%me);
 		disconnect(\%me);
@@ -636,7 +636,7 @@ sub compare
 	return ($missed, $undone, join('; ', @wrong));
 }
 
-# IDs that were made after a watermark above them had been told, the first ones.
+# IDs that were issued after a watermark above them had been reported, the first ones.
 sub early_ids
 {
 	my ($dir) = @_;

@@ -3,7 +3,7 @@
  * test_watermark_rules.c
  *		Unit tests of watermark_rules.c: what the watermark is, as far as numbers tell.
  *
- * Each rule with its edges by hand; then servers whose nodes give out IDs at random, with
+ * Each rule with its edges by hand; then servers whose nodes issue IDs at random, with
  * what must hold of every watermark; and histories of transactions, in which the order
  * of the snapshots is compared with what they see.
  *
@@ -63,7 +63,7 @@ who_holds_it_back(void)
 	CHECK(!watermark_is_held_back(&view, id_of(0, 0), end));
 }
 
-/* Who is at work gives out IDs of the current tick, who is idle begins after it. */
+/* A node at work issues IDs of the current tick, an idle one begins after it. */
 static void
 the_past(void)
 {
@@ -82,27 +82,27 @@ the_past(void)
 }
 
 static void
-what_is_settled(void)
+closed_below(void)
 {
 	WatermarkView view = view_of(id_of(-5, 77), 0, 16);
 
 	/* the node that is least */
-	CHECK_UINT(watermark_settle(&view, id_of(-5, 78)), ==, id_of(-5, 78));
-	CHECK_UINT(watermark_settle(&view, id_of(-9, 0)), ==, id_of(-9, 0));
+	CHECK_UINT(watermark_closed_below(&view, id_of(-5, 78)), ==, id_of(-5, 78));
+	CHECK_UINT(watermark_closed_below(&view, id_of(-9, 0)), ==, id_of(-9, 0));
 	/* no node at all, or none that matters: the past */
-	CHECK_UINT(watermark_settle(&view, UINT64_MAX), ==, id_of(0, 0));
+	CHECK_UINT(watermark_closed_below(&view, UINT64_MAX), ==, id_of(0, 0));
 	/* IDs are ahead of the clock: all of them */
 	view = view_of(id_of(7, 77), 0, 16);
-	CHECK_UINT(watermark_settle(&view, UINT64_MAX), ==, id_of(7, 78));
+	CHECK_UINT(watermark_closed_below(&view, UINT64_MAX), ==, id_of(7, 78));
 	view = view_of(id_of(0, 0), 0, 16);
-	CHECK_UINT(watermark_settle(&view, UINT64_MAX), ==, id_of(0, 1));
+	CHECK_UINT(watermark_closed_below(&view, UINT64_MAX), ==, id_of(0, 1));
 	/* a restart begins above the ceiling, and not above what the clock said before */
 	view = view_of(id_of(16, LAST_NODE_CTR), 0, 16);
-	CHECK_UINT(watermark_settle(&view, UINT64_MAX), ==, id_of(17, 0));
+	CHECK_UINT(watermark_closed_below(&view, UINT64_MAX), ==, id_of(17, 0));
 	view = view_of(id_of(3, 0), 1000, 16);
-	CHECK_UINT(watermark_settle(&view, UINT64_MAX), ==, id_of(17, 0));
+	CHECK_UINT(watermark_closed_below(&view, UINT64_MAX), ==, id_of(17, 0));
 	view = view_of(id_of(30, 0), 1000, 16);
-	CHECK_UINT(watermark_settle(&view, id_of(40, 0)), ==, id_of(17, 0));
+	CHECK_UINT(watermark_closed_below(&view, id_of(40, 0)), ==, id_of(17, 0));
 }
 
 /*
@@ -140,11 +140,11 @@ find_watermark(Server *server)
 		if (first < least)
 			least = first;
 	}
-	return watermark_settle(&view, least);
+	return watermark_closed_below(&view, least);
 }
 
 static void
-give_out(Server *server, Random *random)
+issue(Server *server, Random *random)
 {
 	uint64_t	node = random_below(random, NODES);
 	uint64_t	allowance = 1 + random_below(random, 40);
@@ -230,13 +230,13 @@ any_server(void)
 						restart(&server);
 					break;
 				default:
-					give_out(&server, &random);
+					issue(&server, &random);
 			}
 		}
 	}
 }
 
-/* A node by itself: all that it has given out is below. */
+/* A node by itself: all that it has issued is below. */
 static void
 one_node(void)
 {
@@ -248,7 +248,7 @@ one_node(void)
 		WatermarkView view = view_of(top, (int64_t) random_below(&random, 60), 60);
 
 		CHECK(!watermark_is_held_back(&view, top, UINT64_MAX));
-		CHECK_UINT(watermark_settle(&view, top + 1), ==, top + 1);
+		CHECK_UINT(watermark_closed_below(&view, top + 1), ==, top + 1);
 	}
 }
 
@@ -481,7 +481,7 @@ main(void)
 	RUN(the_tick);
 	RUN(who_holds_it_back);
 	RUN(the_past);
-	RUN(what_is_settled);
+	RUN(closed_below);
 	RUN(one_node);
 	RUN(any_server);
 	RUN(order_of_snapshots);

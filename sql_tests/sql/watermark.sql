@@ -67,7 +67,7 @@ INSERT INTO scru64_events (n) VALUES (1);
 SELECT * FROM test.below();
 INSERT INTO scru64_events (n) SELECT n FROM generate_series(2, 1000) AS n;
 SELECT * FROM test.below();
--- It is no ID that was given out, and none of those to come is below it.
+-- It is no ID that was issued, and none of those to come is below it.
 SELECT scru64_watermark() > max(id) AS is_above FROM scru64_events;
 SELECT scru64_watermark() AS before \gset
 INSERT INTO scru64_events (n) SELECT n FROM generate_series(1001, 2000) AS n;
@@ -145,7 +145,7 @@ COMMIT;
 SELECT * FROM test.below();
 
 --
--- Partitions: each is asked for apart, and all are told the same.
+-- Partitions: each asks by itself, and all get the same.
 --
 CREATE TABLE scru64_parted (id scru64 DEFAULT scru64_generate(), n integer) PARTITION BY RANGE (id);
 CREATE TABLE scru64_parted_past PARTITION OF scru64_parted FOR VALUES FROM (MINVALUE) TO ('0u2pf62ji4b9');
@@ -241,14 +241,14 @@ SELECT scru64_watermark() <= min(id) AS is_below FROM scru64_events WHERE n >= 3
 COMMIT;
 CALL test.wait_for_all();
 SELECT * FROM test.below();
--- Nor do nodes hold it back that have nothing to do, or have never given out an ID.
+-- Nor do nodes hold it back that have nothing to do, or have never issued an ID.
 SET scru64.node_spec = '0x92/8';
 SELECT scru64_watermark() IS NOT NULL AS is_there;
 INSERT INTO scru64_events (n) SELECT n FROM generate_series(40, 49) AS n;
 CALL test.wait_for_all();
 SELECT * FROM test.below();
 
--- A node that has fallen behind gives out nothing below it.
+-- A node that has fallen behind issues nothing below it.
 SET scru64.node_spec = '0x91/8';
 SELECT scru64_watermark() AS before \gset
 INSERT INTO scru64_events (n) VALUES (50) RETURNING id >= :'before' AS is_above;

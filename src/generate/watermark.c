@@ -136,7 +136,7 @@ settle(uint64 now)
 
 	for (int i = 0; i < NODE_SLOTS; i++)
 		least = least_of(least, settle_slot(&node_slots->slots[i], &view));
-	settled = watermark_settle(&view, least);
+	settled = watermark_closed_below(&view, least);
 	watermark->settled = Max(watermark->settled, scru64_get_timestamp(settled - 1));
 	return settled;
 }

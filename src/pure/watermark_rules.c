@@ -18,7 +18,7 @@ first_of_tick(uint64_t tick)
 }
 
 uint64_t
-watermark_settle(const WatermarkView *view, uint64_t first)
+watermark_closed_below(const WatermarkView *view, uint64_t first)
 {
 	uint64_t	above_all = view->top + 1;
 

@@ -3,10 +3,12 @@
  * watermark_rules.h
  *		What the watermark is, as far as numbers tell.
  *
- * Knows nothing of PostgreSQL.  Pure: how far the nodes have come goes in; which of them
- * are to leave the past, and below which ID none of them gives out anything any more,
- * comes out.  And: which of two snapshots sees more, and what the watermark was for the
- * snapshots before.
+ * Knows nothing of PostgreSQL.  Two kinds of rules:
+ *
+ *	- How far the nodes have come goes in.  Which of them to fast-forward, and the ID below
+ *	  which none of them issues any more, comes out: there all is closed.
+ *
+ *	- Which of two snapshots sees more, and the watermarks of the snapshots before.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +27,7 @@ least_of(uint64_t a, uint64_t b)
 /*
  * What a server's watermark depends on, besides its nodes:
  *
- *	top			the greatest ID that any node may have given out
+ *	top			the greatest ID that any node may have issued
  *	tick		the clock, but at most the first tick above the ceiling
  *	ceiling		nodes start above this tick when the server is restarted
  */
@@ -53,10 +55,10 @@ watermark_view(uint64_t top, uint64_t now, uint64_t ceiling)
 #define WATERMARK_IDLE_TICKS	4
 
 /*
- * The tick after which a node is to start if it holds back the watermark: the last one
- * that is over.  One that is idle leaves out the current one, too, or else the IDs of it
- * that others make would not be below the watermark before the tick is over.  If it is
- * used again, it begins a tick ahead of the clock, if that is within the allowance.
+ * The tick after which a node starts if it is fast-forwarded: the last one that is over.
+ * An idle node leaves out the current tick, too.  Otherwise the IDs of other nodes in this
+ * tick would not be below the watermark before it is over.  When the idle node issues its
+ * next ID, this is a tick ahead of the clock, if that is within the allowance.
  *
  *	used		tick of its last ID
  *	allowance	how far an ID may be ahead of the clock, in ticks
@@ -70,10 +72,10 @@ watermark_past(const WatermarkView *view, uint64_t used, uint64_t allowance)
 }
 
 /*
- * Does a node hold back the watermark without need?  As far as is known, its next ID may
- * be the one after last: below IDs of other nodes, and of a tick that is past.  Then it
- * is to start after the past, in which its last ID would be end_of_past.  A server's only
- * node never has to.
+ * Does a node hold back the watermark without need?  Its next ID may be the one after
+ * last.  It does if that is below an ID of another node, and in the past, which ends with
+ * end_of_past for this node: then watermark.c fast-forwards the node to that.  A server's
+ * only node never has to be.
  */
 static inline bool
 watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of_past)
@@ -82,21 +84,21 @@ watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of
 }
 
 /*
- * The ID below which no node gives out anything any more.  That is so if the nodes that
- * are there give out nothing below first, and all others start above the tick of the ID
- * before it.  Never above the first ID that may be given out after a restart.
+ * The ID below which no node issues any more, if the nodes in use issue none below first,
+ * and all others start above the tick of the ID before the result.  Never above the first
+ * ID that may be issued after a restart.
  */
-extern uint64_t watermark_settle(const WatermarkView *view, uint64_t first);
+extern uint64_t watermark_closed_below(const WatermarkView *view, uint64_t first);
 
 /*
- * Snapshots.  A server takes its snapshots in one order: the later one sees all that
- * the earlier one does.  Later is a greater xmax, or the same and fewer that run.
+ * A server takes its snapshots in one order: the later one sees all that the earlier one
+ * does.  It has a greater xmax, or the same and fewer transactions in progress.
  */
 typedef struct SnapshotPlace
 {
-	uint64_t	xmax;			/* first transaction that it knows nothing of; 0: the
-								 * place before all */
-	uint64_t	running;		/* transactions before xmax that it does not see */
+	uint64_t	xmax;			/* the first transaction that had not begun; 0: before
+								 * all snapshots */
+	uint64_t	running;		/* transactions before xmax that were in progress */
 } SnapshotPlace;
 
 static inline bool
@@ -123,14 +125,15 @@ widen_xid(uint32_t xid, uint64_t next)
 }
 
 /*
- * How many different ones there are.  Sorts them.  A transaction that is just being
- * prepared is listed twice.
+ * How many different transactions there are: a snapshot lists one that is just being
+ * prepared twice.  Sorts them.
  */
 extern uint32_t count_distinct(uint32_t *xids, uint32_t count);
 
 /*
- * The watermarks that were found last, each with a snapshot that it holds for: one for
- * each snapshot, so that calls alone do not push out those before.
+ * The watermarks that were found last, one for each snapshot: calls alone, without a
+ * commit between them, do not push out older ones.  An answer holds for its snapshot, and
+ * for all later ones.
  */
 #define ANSWERS		16
 
@@ -148,7 +151,7 @@ typedef struct AnswerRing
 
 extern void answers_put(AnswerRing *ring, SnapshotPlace place, uint64_t watermark);
 
-/* The greatest that holds for a snapshot; 0, below which there is nothing, if none does. */
+/* The greatest watermark that holds for a snapshot, or 0, below which there is no ID. */
 extern uint64_t answers_best(const AnswerRing *ring, SnapshotPlace place);
 
 #endif							/* WATERMARK_RULES_H */
