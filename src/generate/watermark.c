@@ -3,33 +3,33 @@
  * watermark.c
  *		scru64_watermark(): below it, a reader of new rows misses none.
  *
- * Every row of this server whose ID was made here, by the transaction that inserted it,
- * and is below the watermark, and that will ever be visible, is visible to the snapshot
- * of the statement that asks.  For that it has to be known
+ * A row below the watermark is visible to the statement that asks, or never will be, if
+ * its ID was issued on this server to the transaction that inserted it.  Three steps:
  *
- *	- below which ID no node gives out anything any more: settle().  Nodes that are not
- *	  at work are put at the end of the past for that.
+ *	1. close_past() finds the ID below which no node issues any more.  It fast-forwards the
+ *	   nodes that are not at work, or they would hold the watermark back.
  *
- *	- which IDs before that may be of transactions that are still open: writers.c.
+ *	2. writers.c knows the open transactions that have issued IDs.  The watermark is not
+ *	   above the first of those IDs.
  *
- *	- that the statement sees all that is over: by a snapshot that is taken last.  If
- *	  the statement's own sees less than that one, the answer is what was found before
- *	  it was taken.
+ *	3. A snapshot is taken last.  It sees all transactions that are over by then, so the
+ *	   watermark holds for it, and for all later ones.  The statement has taken its own
+ *	   snapshot before.  If another transaction has ended since, the statement gets the
+ *	   greatest watermark that anybody had found before that snapshot.
  *
- * What guards what: the lock of slots.c all of Watermark.
+ * What guards what: the lock of slots.c guards all of Watermark.
  *
  * Invariants:
  *
- *	- No node begins at or below the tick settled (new_start(), and what is retired), and
- *	  every watermark given is at or below the first ID after that tick.
+ *	- No node begins at or below the closed tick (new_start() and may_continue() see to
+ *	  it), and no watermark is above the first ID after that tick.
  *
  *	- No watermark is above the first ID after the ceiling.  So a server that has crashed
- *	  gives out nothing below one, whatever its clock says then.
+ *	  issues nothing below one, whatever its clock says then.
  *
- *	- A watermark holds for all snapshots that are taken after it was found.  So the
- *	  highest one does, and what is told to statements of now never falls, unless
- *	  restart_watermark() was called: by scru64_set_ceiling(), which has all nodes begin
- *	  anew, and for a lease that is out of reach of what was settled.
+ *	- The watermarks of new snapshots never fall, because the greatest one holds for all
+ *	  of them; unless restart_watermark() was called, by scru64_set_ceiling(), after which
+ *	  all nodes begin anew, or for a lease that ends at or below the closed tick.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,14 +57,13 @@ PG_FUNCTION_INFO_V1(scru64_watermark);
 PG_FUNCTION_INFO_V1(scru64_transactions);
 
 /*
- * Put a node at the end of the past, if its state is still the same.  Else *state is
- * what it is now.
+ * Fast-forward a node to the end of a tick, if its state is still the same.  Else a
+ * session was faster, and *state is what it is now.
  *
- * Ordering: a session that was faster has announced its ID before (litmus:
- * entry-fast-forward).
+ * Ordering: that session has advertised its ID before (litmus: entry-fast-forward).
  */
 static void
-put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
+fast_forward(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
 {
 	uint64		start = start_word(tick);
 
@@ -76,11 +75,11 @@ put_off(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
 }
 
 /*
- * The first ID that the sessions of a slot may give out from here on, or above all if it
- * has no node.
+ * The first ID that the node of a slot may issue from here on, or above all if the slot is
+ * free.
  */
 static uint64
-settle_slot(NodeSlot *slot, const WatermarkView *view)
+close_past_of_slot(NodeSlot *slot, const WatermarkView *view)
 {
 	NodeKey		key = pg_atomic_read_u32(&slot->key);
 	uint64		state = pg_atomic_read_u64(&slot->state);
@@ -92,11 +91,11 @@ settle_slot(NodeSlot *slot, const WatermarkView *view)
 	if (key == 0)
 		return UINT64_MAX;
 	if (watermark_is_held_back(view, last, generator_last_of_tick(&generator, past)))
-		put_off(slot, &state, last, past);
+		fast_forward(slot, &state, last, past);
 	return generator_first_after(&generator, node_state_last(state, &generator));
 }
 
-/* The greatest ID that a node may have given out. */
+/* The greatest ID that a node may have issued. */
 static uint64
 greatest_id(void)
 {
@@ -119,26 +118,26 @@ greatest_id(void)
 }
 
 /*
- * The ID below which no node gives out anything from here on, but for what sessions have
- * announced.  Lock held exclusively.
+ * The ID below which no node issues any more, but sessions may have advertised some.  Lock
+ * held exclusively.
  *
  *	now			the clock, in ticks
  */
 static uint64
-settle(uint64 now)
+close_past(uint64 now)
 {
 	Watermark  *watermark = &node_slots->watermark;
 	uint64		durable = ceiling_durable();
 	WatermarkView view = watermark_view(greatest_id(), now,
 										Max(durable, node_slots->floor));
-	uint64		least = settle_slot(&node_slots->leased, &view);
-	uint64		settled;
+	uint64		first = close_past_of_slot(&node_slots->leased, &view);
+	uint64		closed_below;
 
 	for (int i = 0; i < NODE_SLOTS; i++)
-		least = least_of(least, settle_slot(&node_slots->slots[i], &view));
-	settled = watermark_closed_below(&view, least);
-	watermark->settled = Max(watermark->settled, scru64_get_timestamp(settled - 1));
-	return settled;
+		first = least_of(first, close_past_of_slot(&node_slots->slots[i], &view));
+	closed_below = watermark_closed_below(&view, first);
+	watermark->closed = Max(watermark->closed, scru64_get_timestamp(closed_below - 1));
+	return closed_below;
 }
 
 pg_noreturn static void
@@ -151,7 +150,7 @@ no_watermark(const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* The least ID that an open transaction may have made; an error if nobody knows it. */
+/* The least ID that an open transaction may have issued; an error if nobody knows it. */
 static uint64
 bound_of_open(void)
 {
@@ -168,13 +167,12 @@ bound_of_open(void)
  * The watermark for a snapshot, by its place.  Not to be called before the ceiling was
  * loaded.
  *
- * What is found holds for the snapshots from now on.  The session keeps it, for its next
- * statement: others may call so often that no answer of before that is left in the shared
- * ring, and the statement would get none.
+ * The session keeps what it finds for its next statement.  If other sessions call so often
+ * that the shared ring has no answer left that is old enough, that statement gets this.
  *
- * Ordering: first the nodes, then the writers, then the snapshot.  What a node has given
- * out before is announced by then, or over, and what is over is in the snapshot (litmus:
- * entry-state).
+ * Ordering: first the nodes, then the entries, then the snapshot.  If a node has issued an
+ * ID before, its transaction has advertised it, or is over, and the snapshot sees it so
+ * (litmus: entry-state).
  */
 static uint64
 find_watermark(SnapshotPlace place)
@@ -191,19 +189,19 @@ find_watermark(SnapshotPlace place)
 	do
 	{
 		uint64		now = clock_tick();
-		uint64		settled;
+		uint64		first_open;
 		uint64		highest;
 
 		CHECK_FOR_INTERRUPTS();
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-		settled = settle(now);
+		first_open = close_past(now);
 		highest = watermark->highest;
 		restarts = watermark->restarts;
 		LWLockRelease(&node_slots->lock);
 
 		pg_read_barrier();
-		settled = least_of(settled, bound_of_open());
-		present.watermark = Max(highest, settled);
+		first_open = least_of(first_open, bound_of_open());
+		present.watermark = Max(highest, first_open);
 		present.place = place_of(GetSnapshotData(&snapshot));
 
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
@@ -224,7 +222,7 @@ find_watermark(SnapshotPlace place)
 	return Max(best, answers_best(&own_answers, place));
 }
 
-/* Find the watermark, where one can be known. */
+/* Likewise, or an error where nobody can know it. */
 static uint64
 check_and_find_watermark(SnapshotPlace place)
 {
@@ -248,8 +246,7 @@ check_and_find_watermark(SnapshotPlace place)
 /*
  * scru64_watermark() -> scru64
  *
- * Exclusive: all rows with IDs below it that will ever be there are there.  25006 in
- * recovery; 55000 if it cannot be told.
+ * Exclusive.  25006 in recovery; 55000 if nobody can know it.
  */
 Datum
 scru64_watermark(PG_FUNCTION_ARGS)
@@ -262,8 +259,8 @@ scru64_watermark(PG_FUNCTION_ARGS)
 /*
  * scru64_transactions() -> setof record
  *
- * The open transactions that have made IDs: the process, or the prepared transaction,
- * and an ID that all of them are after.
+ * The open transactions that have issued IDs: the process, or the prepared transaction,
+ * and an ID that all of those are after.
  */
 Datum
 scru64_transactions(PG_FUNCTION_ARGS)

@@ -200,7 +200,7 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 	node_slots->was_leased[node_slots->next_leased] = key;
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, lease->limit_tick);
-	if (is_out_of_reach(node_slots->watermark.settled, lease->limit_tick))
+	if (is_out_of_reach(node_slots->watermark.closed, lease->limit_tick))
 		restart_watermark(timestamp);
 	(void) slot_start(slot, key, new_start(timestamp), 0);
 	keep(lease);

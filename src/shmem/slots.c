@@ -14,6 +14,7 @@
  *						by compare-and-swap; replaced under the lock.
  *	NodeSlot.key, limit	atomic.  Read without a lock, written under it.
  *	NodeSlots.reservation	see ceiling.c.
+ *	NodeSlots.writers	and the places after them: see writers.c.
  *	other atomics		are hints and counts: no ID depends on them.
  *	all else			the lock.  It is taken to find, give or take a slot, and
  *						while it is held nothing raises, allocates or waits.
@@ -221,7 +222,7 @@ log_is_due(LogKind kind, uint32 subject)
  * The state word of a node that starts above a tick.
  *
  * Starts of one tick differ by their serial numbers.  When these are used up, they begin
- * again, and what is settled is raised by a tick: so the next starts are of another one.
+ * again, and one tick more is closed: so the next starts are of another tick.
  */
 uint64
 start_word(uint64 timestamp)
@@ -231,26 +232,26 @@ start_word(uint64 timestamp)
 	if (serial == SCRU64_MAX_NODE_CTR)
 	{
 		node_slots->starts = 0;
-		node_slots->watermark.settled =
-			Min(Max(node_slots->floor, node_slots->watermark.settled) + 1, SCRU64_LAST_TIMESTAMP);
+		node_slots->watermark.closed =
+			Min(Max(node_slots->floor, node_slots->watermark.closed) + 1, SCRU64_LAST_TIMESTAMP);
 	}
 	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
 }
 
-/* The state word of a node that begins, above a tick and all that is settled. */
+/* The state word of a node that begins above a tick, and above the closed one. */
 uint64
 new_start(uint64 timestamp)
 {
-	return start_word(Max(timestamp, node_slots->watermark.settled));
+	return start_word(Max(timestamp, node_slots->watermark.closed));
 }
 
-/* What was settled is not, and what was promised is of the IDs of before. */
+/* All above the floor is open again: the watermarks until now were about other IDs. */
 void
 restart_watermark(uint64 floor)
 {
 	Watermark  *watermark = &node_slots->watermark;
 
-	watermark->settled = floor;
+	watermark->closed = floor;
 	watermark->restarts++;
 	watermark->highest = Min(watermark->highest, scru64_compose(floor + 1, 0));
 	memset(&watermark->answers, 0, sizeof(AnswerRing));
@@ -294,8 +295,8 @@ slot_left(const NodeSlot *slot, uint64 state)
  *
  * Ordering: a session of the node that has read the state before can still advance it
  * up to the exchange, and that ID is in what the exchange returns; after it, its
- * compare-and-swap fails.  The exchange is an acquire, so what was announced for that
- * ID is seen from here on (litmus: taken-has-all, entry-taken).
+ * compare-and-swap fails.  The exchange is an acquire, so what was advertised for
+ * that ID is seen from here on (litmus: taken-has-all, entry-taken).
  */
 uint64
 slot_take(NodeSlot *slot)
@@ -304,14 +305,14 @@ slot_take(NodeSlot *slot)
 	return slot_left(slot, pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING));
 }
 
-/* Is the next ID after what sessions have left above all that is settled? */
+/* Is the next ID after what sessions have left above all that is closed? */
 static bool
 may_continue(uint64 left)
 {
 	uint64		tick = node_state_tick(left);
-	uint64		settled = node_slots->watermark.settled;
+	uint64		closed = node_slots->watermark.closed;
 
-	return node_state_is_id(left) ? tick > settled : tick >= settled;
+	return node_state_is_id(left) ? tick > closed : tick >= closed;
 }
 
 /*

@@ -62,9 +62,9 @@ typedef struct Reservation
 /* What watermark.c keeps with the slots; see there. */
 typedef struct Watermark
 {
-	uint64		settled;		/* nodes start above this tick */
+	uint64		closed;			/* nodes begin above this tick */
 	uint32		restarts;		/* how often all nodes were started again, */
-	uint64		highest;		/* and the highest watermark given since */
+	uint64		highest;		/* and the greatest watermark since */
 	AnswerRing	answers;
 } Watermark;
 
