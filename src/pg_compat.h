@@ -88,11 +88,6 @@ compat_find_setting(const char *name)
 }
 #endif
 
-/* Minor versions have it since 2025; before, a library cannot do without. */
-#ifndef GUC_ALLOW_IN_PARALLEL
-#define GUC_ALLOW_IN_PARALLEL	0
-#endif
-
 /*
  * Shared memory that needs no preloading: a named DSM segment from 17 on,
  * before that what the main segment has to spare.
@@ -161,18 +156,14 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 #endif
 
 /*
- * Whether there are synchronous standbys: a boolean until 15.12, 16.8 and 17.4, flags
- * in its place from the next on.  The server may be older or newer than the headers.
+ * Whether there are synchronous standbys: a boolean until 15.12, 16.8 and 17.4, of
+ * February 2025, and flags in its place from the next on.  The server may be older
+ * than the headers.
  */
 #include "replication/walsender_private.h"
-#ifdef SYNC_STANDBY_DEFINED
-#define COMPAT_SYNC_STANDBYS	(WalSndCtl->sync_standbys_status)
-#else
-#define COMPAT_SYNC_STANDBYS	(*(volatile uint8 *) &WalSndCtl->sync_standbys_defined)
+#ifndef SYNC_STANDBY_DEFINED
+#error "scru64 is built with the headers of PostgreSQL 15.13, 16.9, 17.5 or later"
 #endif
-#define COMPAT_SYNC_STANDBY_INIT		1
-#define COMPAT_SYNC_STANDBY_DEFINED		2
-
 static inline bool
 compat_sync_standbys_are_flags(int server_version)
 {

@@ -31,15 +31,15 @@ static bool
 are_defined(void)
 {
 	static int	server_version = 0;
-	uint8		standbys = COMPAT_SYNC_STANDBYS;
+	uint8		standbys = WalSndCtl->sync_standbys_status;
 
 	if (server_version == 0)
 		server_version = atoi(GetConfigOption("server_version_num", false, false));
 	if (!compat_sync_standbys_are_flags(server_version))
 		return standbys != 0;
-	if ((standbys & COMPAT_SYNC_STANDBY_INIT) == 0)
+	if ((standbys & SYNC_STANDBY_INIT) == 0)
 		return SyncRepStandbyNames != NULL && *SyncRepStandbyNames != '\0';
-	return (standbys & COMPAT_SYNC_STANDBY_DEFINED) != 0;
+	return (standbys & SYNC_STANDBY_DEFINED) != 0;
 }
 
 /* Would a commit of this session wait for synchronous standbys? */
