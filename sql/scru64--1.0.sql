@@ -12,14 +12,10 @@
 
 CREATE TYPE scru64;
 
-CREATE FUNCTION scru64_in(cstring) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_out(scru64) RETURNS cstring
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_recv(internal) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_send(scru64) RETURNS bytea
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_in(cstring) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_out(scru64) RETURNS cstring AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_recv(internal) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_send(scru64) RETURNS bytea AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 CREATE TYPE scru64 (
 	INPUT = scru64_in,
@@ -43,18 +39,12 @@ COMMENT ON FUNCTION scru64_send(scru64) IS 'I/O: 8 bytes, big-endian';
 -- LEAKPROOF, as the int8 functions are whose results they have.
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_lt(scru64, scru64) RETURNS boolean
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION scru64_le(scru64, scru64) RETURNS boolean
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION scru64_eq(scru64, scru64) RETURNS boolean
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION scru64_ne(scru64, scru64) RETURNS boolean
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION scru64_ge(scru64, scru64) RETURNS boolean
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION scru64_gt(scru64, scru64) RETURNS boolean
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_lt(scru64, scru64) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_le(scru64, scru64) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_eq(scru64, scru64) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_ne(scru64, scru64) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_ge(scru64, scru64) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_gt(scru64, scru64) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_lt(scru64, scru64) IS 'implementation of < operator';
 COMMENT ON FUNCTION scru64_le(scru64, scru64) IS 'implementation of <= operator';
@@ -63,45 +53,25 @@ COMMENT ON FUNCTION scru64_ne(scru64, scru64) IS 'implementation of <> operator'
 COMMENT ON FUNCTION scru64_ge(scru64, scru64) IS 'implementation of >= operator';
 COMMENT ON FUNCTION scru64_gt(scru64, scru64) IS 'implementation of > operator';
 
--- PostgreSQL's estimators know no linear scale for a type of ours: this one
--- hands them the clause as bigint.
+-- PostgreSQL's estimators know no linear scale for this type: they get the operands as bigint.
 CREATE FUNCTION scru64_ineqsel(internal, oid, internal, integer) RETURNS float8
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_ineqsel(internal, oid, internal, integer)
 	IS 'restriction selectivity of < <= >= > and ranges of them';
 
-CREATE OPERATOR < (
-	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_lt,
-	COMMUTATOR = >, NEGATOR = >=,
-	RESTRICT = scru64_ineqsel, JOIN = scalarltjoinsel
-);
-CREATE OPERATOR <= (
-	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_le,
-	COMMUTATOR = >=, NEGATOR = >,
-	RESTRICT = scru64_ineqsel, JOIN = scalarlejoinsel
-);
-CREATE OPERATOR = (
-	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_eq,
-	COMMUTATOR = =, NEGATOR = <>,
-	RESTRICT = eqsel, JOIN = eqjoinsel,
-	HASHES, MERGES
-);
-CREATE OPERATOR <> (
-	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_ne,
-	COMMUTATOR = <>, NEGATOR = =,
-	RESTRICT = neqsel, JOIN = neqjoinsel
-);
-CREATE OPERATOR >= (
-	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_ge,
-	COMMUTATOR = <=, NEGATOR = <,
-	RESTRICT = scru64_ineqsel, JOIN = scalargejoinsel
-);
-CREATE OPERATOR > (
-	LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_gt,
-	COMMUTATOR = <, NEGATOR = <=,
-	RESTRICT = scru64_ineqsel, JOIN = scalargtjoinsel
-);
+CREATE OPERATOR < (LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_lt, COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scru64_ineqsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_le, COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scru64_ineqsel, JOIN = scalarlejoinsel);
+CREATE OPERATOR = (LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_eq, COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_ne, COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR >= (LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_ge, COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scru64_ineqsel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = scru64, RIGHTARG = scru64, FUNCTION = scru64_gt, COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scru64_ineqsel, JOIN = scalargtjoinsel);
 
 COMMENT ON OPERATOR < (scru64, scru64) IS 'less than';
 COMMENT ON OPERATOR <= (scru64, scru64) IS 'less than or equal';
@@ -115,10 +85,8 @@ COMMENT ON OPERATOR > (scru64, scru64) IS 'greater than';
 -- Indexes
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_cmp(scru64, scru64) RETURNS integer
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-CREATE FUNCTION scru64_hash(scru64) RETURNS integer
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_cmp(scru64, scru64) RETURNS integer AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_hash(scru64) RETURNS integer AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 CREATE FUNCTION scru64_hash_extended(scru64, bigint) RETURNS bigint
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
@@ -126,13 +94,8 @@ COMMENT ON FUNCTION scru64_cmp(scru64, scru64) IS 'less-equal-greater';
 COMMENT ON FUNCTION scru64_hash(scru64) IS 'hash';
 COMMENT ON FUNCTION scru64_hash_extended(scru64, bigint) IS 'hash';
 
-CREATE OPERATOR FAMILY scru64_ops USING btree;
-CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING btree FAMILY scru64_ops AS
-	OPERATOR 1 <,
-	OPERATOR 2 <=,
-	OPERATOR 3 =,
-	OPERATOR 4 >=,
-	OPERATOR 5 >,
+CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 scru64_cmp(scru64, scru64),
 	FUNCTION 2 pg_catalog.btint8sortsupport(internal),
 	FUNCTION 4 pg_catalog.btequalimage(oid);
@@ -147,31 +110,20 @@ BEGIN
 END
 $$;
 
-CREATE OPERATOR FAMILY scru64_ops USING hash;
-CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING hash FAMILY scru64_ops AS
+CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING hash AS
 	OPERATOR 1 =,
 	FUNCTION 1 scru64_hash(scru64),
 	FUNCTION 2 scru64_hash_extended(scru64, bigint);
 
-CREATE OPERATOR FAMILY scru64_minmax_ops USING brin;
-CREATE OPERATOR CLASS scru64_minmax_ops DEFAULT FOR TYPE scru64 USING brin FAMILY scru64_minmax_ops AS
-	OPERATOR 1 <,
-	OPERATOR 2 <=,
-	OPERATOR 3 =,
-	OPERATOR 4 >=,
-	OPERATOR 5 >,
+CREATE OPERATOR CLASS scru64_minmax_ops DEFAULT FOR TYPE scru64 USING brin AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 pg_catalog.brin_minmax_opcinfo(internal),
 	FUNCTION 2 pg_catalog.brin_minmax_add_value(internal, internal, internal, internal),
 	FUNCTION 3 pg_catalog.brin_minmax_consistent(internal, internal, internal),
 	FUNCTION 4 pg_catalog.brin_minmax_union(internal, internal, internal);
 
-CREATE OPERATOR FAMILY scru64_minmax_multi_ops USING brin;
-CREATE OPERATOR CLASS scru64_minmax_multi_ops FOR TYPE scru64 USING brin FAMILY scru64_minmax_multi_ops AS
-	OPERATOR 1 <,
-	OPERATOR 2 <=,
-	OPERATOR 3 =,
-	OPERATOR 4 >=,
-	OPERATOR 5 >,
+CREATE OPERATOR CLASS scru64_minmax_multi_ops FOR TYPE scru64 USING brin AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 pg_catalog.brin_minmax_multi_opcinfo(internal),
 	FUNCTION 2 pg_catalog.brin_minmax_multi_add_value(internal, internal, internal, internal),
 	FUNCTION 3 pg_catalog.brin_minmax_multi_consistent(internal, internal, internal, integer),
@@ -179,8 +131,7 @@ CREATE OPERATOR CLASS scru64_minmax_multi_ops FOR TYPE scru64 USING brin FAMILY 
 	FUNCTION 5 pg_catalog.brin_minmax_multi_options(internal),
 	FUNCTION 11 pg_catalog.brin_minmax_multi_distance_int8(internal, internal);
 
-CREATE OPERATOR FAMILY scru64_bloom_ops USING brin;
-CREATE OPERATOR CLASS scru64_bloom_ops FOR TYPE scru64 USING brin FAMILY scru64_bloom_ops AS
+CREATE OPERATOR CLASS scru64_bloom_ops FOR TYPE scru64 USING brin AS
 	OPERATOR 1 =,
 	FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
 	FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
@@ -205,10 +156,8 @@ COMMENT ON OPERATOR CLASS scru64_bloom_ops USING brin IS 'BRIN indexes on scru64
 -- Aggregates
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_smaller(scru64, scru64) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_larger(scru64, scru64) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_smaller(scru64, scru64) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_larger(scru64, scru64) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_smaller(scru64, scru64) IS 'smaller of two';
 COMMENT ON FUNCTION scru64_larger(scru64, scru64) IS 'larger of two';
@@ -234,12 +183,9 @@ COMMENT ON AGGREGATE max(scru64) IS 'maximum value of all scru64 input values';
 -- one that was not meant.
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_from_bigint(bigint) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_from_bytea(bytea) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_to_text(scru64) RETURNS text
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_from_bigint(bigint) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_from_bytea(bytea) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_to_text(scru64) RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_from_bigint(bigint) IS 'convert bigint to scru64';
 COMMENT ON FUNCTION scru64_from_bytea(bytea) IS 'convert 8 bytes, big-endian, to scru64';
@@ -276,19 +222,14 @@ COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
 -- Parts of an ID
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_timestamp(scru64) RETURNS timestamptz
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_node_ctr(scru64) RETURNS integer
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_timestamp(scru64) RETURNS timestamptz AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_node_ctr(scru64) RETURNS integer AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_from_parts(ts timestamptz, node_ctr integer) RETURNS scru64
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION scru64_timestamp(scru64)
-	IS 'time of an ID: start of its tick of 256 ms';
-COMMENT ON FUNCTION scru64_node_ctr(scru64)
-	IS 'node_id and counter of an ID: the low 24 bits';
-COMMENT ON FUNCTION scru64_from_parts(timestamptz, integer)
-	IS 'ID with this node_ctr in the tick that holds ts';
+COMMENT ON FUNCTION scru64_timestamp(scru64) IS 'time of an ID: start of its tick of 256 ms';
+COMMENT ON FUNCTION scru64_node_ctr(scru64) IS 'node_id and counter of an ID: the low 24 bits';
+COMMENT ON FUNCTION scru64_from_parts(timestamptz, integer) IS 'ID with this node_ctr in the tick that holds ts';
 
 -- Explicit: an ID is not a time, it only has one.
 CREATE CAST (scru64 AS timestamptz) WITH FUNCTION scru64_timestamp(scru64);
@@ -299,17 +240,15 @@ COMMENT ON CAST (scru64 AS timestamptz) IS 'time of an ID: start of its tick of 
 -- ---------------------------------------------------------------------------
 -- Time ranges
 --
--- An ID compares with a timestamptz by its time. Each operator is an SQL
--- function that the planner inlines, so that what it sees, before it looks for
--- indexes, partitions and statistics, is a comparison of IDs. The bodies are
--- of the SQL-standard form: their names are bound here, and no search_path
--- matters later.
+-- An ID compares with a timestamptz by its time. The planner inlines each
+-- operator's function, and then sees a comparison of IDs when it looks for
+-- indexes, partitions and statistics. If the time is a constant, planner support
+-- gives it the same in a tenth of the time. The bodies are of the SQL-standard
+-- form, whose names are bound here: no search_path matters later.
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_min(timestamptz) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_max(timestamptz) RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_min(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_max(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_min(timestamptz) IS 'smallest ID whose time is not before this';
 COMMENT ON FUNCTION scru64_max(timestamptz) IS 'largest ID whose time is not after this';
@@ -319,37 +258,27 @@ CREATE CAST (timestamptz AS scru64) WITH FUNCTION scru64_min(timestamptz);
 
 COMMENT ON CAST (timestamptz AS scru64) IS 'smallest ID whose time is not before this: a bound, not a new ID';
 
--- A constant time needs no inlining: the planner gets the comparison of IDs from this.
-CREATE FUNCTION scru64_time_support(internal) RETURNS internal
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_time_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_time_support(internal) IS 'planner support of comparisons with a time';
 
-CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $1 < scru64_min($2);
-CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $1 <= scru64_max($2);
-CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $1 >= scru64_min($2);
-CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $1 > scru64_max($2);
+CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 < scru64_min($2);
+CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 <= scru64_max($2);
+CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 >= scru64_min($2);
+CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 > scru64_max($2);
 
-CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $2 > scru64_max($1);
-CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $2 >= scru64_min($1);
-CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $2 <= scru64_max($1);
-CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support
-	RETURN $2 < scru64_min($1);
+CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 > scru64_max($1);
+CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 >= scru64_min($1);
+CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 <= scru64_max($1);
+CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 < scru64_min($1);
 
 COMMENT ON FUNCTION scru64_lt_timestamptz(scru64, timestamptz) IS 'implementation of < operator';
 COMMENT ON FUNCTION scru64_le_timestamptz(scru64, timestamptz) IS 'implementation of <= operator';
@@ -360,46 +289,22 @@ COMMENT ON FUNCTION timestamptz_le_scru64(timestamptz, scru64) IS 'implementatio
 COMMENT ON FUNCTION timestamptz_ge_scru64(timestamptz, scru64) IS 'implementation of >= operator';
 COMMENT ON FUNCTION timestamptz_gt_scru64(timestamptz, scru64) IS 'implementation of > operator';
 
-CREATE OPERATOR < (
-	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_lt_timestamptz,
-	COMMUTATOR = >, NEGATOR = >=,
-	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
-);
-CREATE OPERATOR <= (
-	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_le_timestamptz,
-	COMMUTATOR = >=, NEGATOR = >,
-	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
-);
-CREATE OPERATOR >= (
-	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_ge_timestamptz,
-	COMMUTATOR = <=, NEGATOR = <,
-	RESTRICT = scalargesel, JOIN = scalargejoinsel
-);
-CREATE OPERATOR > (
-	LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_gt_timestamptz,
-	COMMUTATOR = <, NEGATOR = <=,
-	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
-);
-CREATE OPERATOR < (
-	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_lt_scru64,
-	COMMUTATOR = >, NEGATOR = >=,
-	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
-);
-CREATE OPERATOR <= (
-	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_le_scru64,
-	COMMUTATOR = >=, NEGATOR = >,
-	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
-);
-CREATE OPERATOR >= (
-	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_ge_scru64,
-	COMMUTATOR = <=, NEGATOR = <,
-	RESTRICT = scalargesel, JOIN = scalargejoinsel
-);
-CREATE OPERATOR > (
-	LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_gt_scru64,
-	COMMUTATOR = <, NEGATOR = <=,
-	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
-);
+CREATE OPERATOR < (LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_lt_timestamptz, COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_le_timestamptz, COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR >= (LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_ge_timestamptz, COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = scru64, RIGHTARG = timestamptz, FUNCTION = scru64_gt_timestamptz, COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR < (LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_lt_scru64, COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_le_scru64, COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR >= (LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_ge_scru64, COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = timestamptz, RIGHTARG = scru64, FUNCTION = timestamptz_gt_scru64, COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 
 COMMENT ON OPERATOR < (scru64, timestamptz) IS 'less than, by time';
 COMMENT ON OPERATOR <= (scru64, timestamptz) IS 'less than or equal, by time';
@@ -416,8 +321,7 @@ COMMENT ON OPERATOR > (timestamptz, scru64) IS 'greater than, by time';
 CREATE FUNCTION scru64_in_range(scru64, scru64, interval, boolean, boolean) RETURNS boolean
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION scru64_in_range(scru64, scru64, interval, boolean, boolean)
-	IS 'window RANGE support';
+COMMENT ON FUNCTION scru64_in_range(scru64, scru64, interval, boolean, boolean) IS 'window RANGE support';
 
 ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 	FUNCTION 3 (scru64, interval) scru64_in_range(scru64, scru64, interval, boolean, boolean);
@@ -427,8 +331,7 @@ ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 -- Generator
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_generate() RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_generate() RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_generate(count integer) RETURNS SETOF scru64
 	AS 'MODULE_PATHNAME', 'scru64_generate_count' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
@@ -446,8 +349,7 @@ COMMENT ON FUNCTION scru64_parse_node_spec(text) IS 'what a node spec says';
 
 -- The page that no ID leaves without belongs to the server, not to a database: it
 -- is made once, and stays.
-CREATE FUNCTION scru64_create_ceiling() RETURNS void
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+CREATE FUNCTION scru64_create_ceiling() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 SELECT scru64_create_ceiling();
 DROP FUNCTION scru64_create_ceiling();
 
@@ -455,18 +357,14 @@ CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT pg_catalog.clock_timestam
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
-	IS 'have all nodes of this server start after this time, whatever they have given out';
+	IS 'have all nodes of this server start after this time, whatever they have issued';
 
 -- Superusers are not asked: the function refuses everybody else, too.
 REVOKE ALL ON FUNCTION scru64_set_ceiling(timestamptz) FROM PUBLIC;
 
-CREATE FUNCTION scru64_ceiling() RETURNS timestamptz
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_ceiling() RETURNS timestamptz AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION scru64_ceiling() IS 'time up to which this server may have given out IDs';
-
-REVOKE ALL ON FUNCTION scru64_ceiling() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION scru64_ceiling() TO pg_monitor;
+COMMENT ON FUNCTION scru64_ceiling() IS 'time up to which this server may have issued IDs';
 
 CREATE FUNCTION scru64_generators(
 	OUT node_id integer,
@@ -477,9 +375,7 @@ CREATE FUNCTION scru64_generators(
 	OUT counter_overflows bigint,
 	OUT clock_rollbacks bigint,
 	OUT waits bigint
-) RETURNS SETOF record
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE
-	ROWS 10;
+) RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 10;
 
 COMMENT ON FUNCTION scru64_generators() IS 'nodes in use on this server';
 
@@ -492,38 +388,28 @@ CREATE VIEW scru64_generators AS
 COMMENT ON VIEW scru64_generators IS 'nodes in use on this server';
 COMMENT ON COLUMN scru64_generators.node_id IS 'node_id of the node';
 COMMENT ON COLUMN scru64_generators.node_id_size IS 'bits of the node_id';
-COMMENT ON COLUMN scru64_generators.last_id IS 'last ID given out';
+COMMENT ON COLUMN scru64_generators.last_id IS 'last ID issued';
 COMMENT ON COLUMN scru64_generators.node_spec IS 'node spec that continues after the last ID';
 COMMENT ON COLUMN scru64_generators.lead IS 'time of the last ID minus the clock';
-COMMENT ON COLUMN scru64_generators.durable_until IS 'time up to which IDs can be given out before the ceiling is raised again';
+COMMENT ON COLUMN scru64_generators.durable_until IS 'time up to which IDs can be issued before the ceiling is raised again';
 COMMENT ON COLUMN scru64_generators.counter_overflows IS 'ticks entered early because the counter was full';
 COMMENT ON COLUMN scru64_generators.clock_rollbacks IS 'times the clock was seen to go back';
 COMMENT ON COLUMN scru64_generators.waits IS 'IDs that had to wait for the clock';
-
--- Who monitors the server, and nobody else by default.
-REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;
-REVOKE ALL ON scru64_generators FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;
-GRANT SELECT ON scru64_generators TO pg_monitor;
 
 
 -- ---------------------------------------------------------------------------
 -- Watermark
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_watermark() RETURNS scru64
-	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+CREATE FUNCTION scru64_watermark() RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION scru64_watermark()
-	IS 'ID below which this statement sees all rows that will ever be there';
+COMMENT ON FUNCTION scru64_watermark() IS 'ID below which this statement sees all rows that will ever be there';
 
 CREATE FUNCTION scru64_transactions(
 	OUT pid integer,
 	OUT transaction xid,
 	OUT first_id_after scru64
-) RETURNS SETOF record
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE
-	ROWS 10;
+) RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 10;
 
 COMMENT ON FUNCTION scru64_transactions() IS 'open transactions that have generated IDs';
 
@@ -539,18 +425,12 @@ COMMENT ON COLUMN scru64_transactions.gid IS 'name of the prepared transaction';
 COMMENT ON COLUMN scru64_transactions.first_id_after IS 'ID that all of its IDs are after';
 COMMENT ON COLUMN scru64_transactions.since IS 'when it began, or was prepared';
 
-REVOKE ALL ON FUNCTION scru64_transactions() FROM PUBLIC;
-REVOKE ALL ON scru64_transactions FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION scru64_transactions() TO pg_monitor;
-GRANT SELECT ON scru64_transactions TO pg_monitor;
-
 
 -- ---------------------------------------------------------------------------
 -- The server's lease
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_node_spec() RETURNS text
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_node_spec() RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_node_spec() IS 'node of this session, by setting or lease';
 
@@ -569,17 +449,12 @@ CREATE FUNCTION scru64_lease(
 	OUT node_id_size integer,
 	OUT size_changed_at timestamptz,
 	OUT size_reason text
-) RETURNS SETOF record
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE
-	ROWS 1;
+) RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 1;
 
 COMMENT ON FUNCTION scru64_lease() IS 'lease of this server';
 
 CREATE VIEW scru64_lease AS
-	SELECT state, node_spec, holder, granted_at, expires_at, renewed_at,
-		   next_attempt_at, failures, last_error, last_error_at, worker_pid,
-		   node_id_size, size_changed_at, size_reason
-	FROM scru64_lease();
+	SELECT * FROM scru64_lease();
 
 COMMENT ON VIEW scru64_lease IS 'lease of this server';
 COMMENT ON COLUMN scru64_lease.state IS 'starting, held, "held, not renewed", "held for promotion", failing, or no worker';
@@ -597,7 +472,12 @@ COMMENT ON COLUMN scru64_lease.node_id_size IS 'size of the node';
 COMMENT ON COLUMN scru64_lease.size_changed_at IS 'when the size has followed the load last, by this server''s clock';
 COMMENT ON COLUMN scru64_lease.size_reason IS 'why it has, or why it could not';
 
-REVOKE ALL ON FUNCTION scru64_lease() FROM PUBLIC;
-REVOKE ALL ON scru64_lease FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION scru64_lease() TO pg_monitor;
-GRANT SELECT ON scru64_lease TO pg_monitor;
+
+-- ---------------------------------------------------------------------------
+-- Who monitors the server, and nobody else by default
+-- ---------------------------------------------------------------------------
+
+REVOKE ALL ON FUNCTION scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() FROM PUBLIC;
+REVOKE ALL ON scru64_generators, scru64_transactions, scru64_lease FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() TO pg_monitor;
+GRANT SELECT ON scru64_generators, scru64_transactions, scru64_lease TO pg_monitor;

@@ -33,7 +33,7 @@ clock_out_of_range(void)
 					   pstrdup(timestamptz_to_str(GetCurrentTimestamp())),
 					   pstrdup(timestamptz_to_str(time_of_tick(SCRU64_FIRST_TIMESTAMP))),
 					   pstrdup(timestamptz_to_str(time_of_tick(SCRU64_LAST_TIMESTAMP)))),
-			 errhint("Correct the clock. If IDs were given out by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+			 errhint("Correct the clock. If IDs were issued by it, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 "scru64.node_spec", "scru64_set_ceiling()")));
 }
 

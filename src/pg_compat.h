@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pg_compat.h
- *		What differs between PostgreSQL 15, 16, 17, 18 and 19.
+ *		The differences between PostgreSQL 15, 16, 17, 18 and 19.
  *
  * Every test of PG_VERSION_NUM in the project is in this file.  Include it right
  * after postgres.h and fmgr.h.
@@ -16,8 +16,8 @@
 #endif
 
 /*
- * A library shows only what is PGDLLEXPORT: what PostgreSQL, or the other library,
- * finds by its name.  From 16 on PostgreSQL's headers and PGXS see to that.
+ * A library shows only symbols that are PGDLLEXPORT: those that PostgreSQL, or the
+ * other library, finds by name.  From 16 on PostgreSQL's headers and PGXS see to that.
  */
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
@@ -90,7 +90,7 @@ compat_find_setting(const char *name)
 
 /*
  * Shared memory that needs no preloading: a named DSM segment from 17 on,
- * before that what the main segment has to spare.
+ * before that the spare bytes of the main segment.
  */
 #define COMPAT_PRELOAD_RESERVES_MEMORY (PG_VERSION_NUM < 170000)
 #if PG_VERSION_NUM >= 170000

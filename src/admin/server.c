@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server.c
- *		For who runs a server: what the views show, scru64_node_spec(), scru64_ceiling(),
+ *		For administrators: the rows of the views, scru64_node_spec(), scru64_ceiling(),
  *		scru64_set_ceiling().
  *
  *-------------------------------------------------------------------------
@@ -48,7 +48,7 @@ spec_text(Scru64Node node, uint64 node_prev)
  * scru64_generators() -> setof record
  *
  * One row for each node in use on this server; last_id is null for a node that
- * has given out none.
+ * has issued none.
  */
 Datum
 scru64_generators(PG_FUNCTION_ARGS)
@@ -66,7 +66,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 			Int32GetDatum((int32) report->node.node_id),
 			Int32GetDatum((int32) report->node.node_id_size),
 			Int64GetDatum((int64) report->state),
-			/* after everything that it has given out */
+			/* after all that it has issued */
 			spec_text(report->node, node_state_tick(report->state) > 0 ? report->last_id : 0),
 			TimestampTzGetDatum(time_of_tick(durable)),
 			Int64GetDatum((int64) report->counts[NODE_OVERFLOWS]),
@@ -168,12 +168,12 @@ scru64_ceiling(PG_FUNCTION_ARGS)
 /*
  * scru64_set_ceiling(timestamptz) -> void
  *
- * Whatever was given out and whatever the page says: all nodes of this server
- * start after this time.  42501 for all but superusers, 25006 in recovery, 22008
+ * All nodes of this server start after this time, whatever they have issued and
+ * whatever the page says.  42501 for all but superusers, 25006 in recovery, 22008
  * for a time without a tick.
  *
- * It ends the lease, and nobody resumes that: the ceiling no longer tells how far
- * its IDs went.
+ * It ends the lease, which no worker resumes: the ceiling no longer says how far the
+ * lease's IDs went.
  */
 Datum
 scru64_set_ceiling(PG_FUNCTION_ARGS)

@@ -3,10 +3,10 @@
  * short_transaction.c
  *		For the functions of a realm: a transaction that calls them is short.
  *
- * What it has done keeps others waiting until it ends, and a realm that is promoted
- * goes by the time of what it knows: a lease must not become known long after it was
- * granted.  So the transaction ends by itself, whatever its session does, and it cannot
- * be prepared.
+ * Until it ends, its locks keep other servers waiting.  And a realm's standby, once
+ * promoted, trusts the times of the leases that it has: a lease must not reach it long
+ * after it was granted.  So the transaction ends by itself, whatever its session does,
+ * and it cannot be prepared.
  *
  *-------------------------------------------------------------------------
  */

@@ -23,7 +23,7 @@
 #define LETTER(lower, upper, value) \
 	[lower] = DIGIT(value), [upper] = DIGIT(value)
 
-/* By byte; 0 for what is no digit. */
+/* By byte; 0 if it is no digit. */
 static const uint8_t digit_values[UINT8_MAX + 1] = {
 	['0'] = DIGIT(0), ['1'] = DIGIT(1), ['2'] = DIGIT(2),
 	['3'] = DIGIT(3), ['4'] = DIGIT(4), ['5'] = DIGIT(5),

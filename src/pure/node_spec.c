@@ -20,7 +20,7 @@
 #define NODE_ID_SIZE_MAXLEN 3
 
 /*
- * Read len digits, at least one, before what is no digit.  The callers limit len to
+ * Read len digits, at least one, before a character that is none.  The callers limit len to
  * eight, so that the value cannot exceed 32 bits.  strtoul() takes more than digits.
  */
 static bool

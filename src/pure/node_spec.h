@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_spec.h
- *		Node specs: who a generator is, as users write it.
+ *		Node specs: a generator's node, as users write it.
  *
  * Knows nothing of PostgreSQL, allocates nothing, keeps no state.  Specification
  * v1.0.0, "Node spec API": 'node_id/node_id_size', where the left side is
@@ -23,7 +23,7 @@
 typedef struct NodeSpec
 {
 	Scru64Node	node;
-	uint64_t	node_prev;		/* continue after this ID; 0 if none is given */
+	uint64_t	node_prev;		/* continue after this ID; 0 if there is none */
 } NodeSpec;
 
 typedef enum NodeSpecStatus
@@ -38,8 +38,8 @@ typedef enum NodeSpecStatus
  * Read a NUL-terminated node spec.  *spec is set if and only if the result is
  * NODE_SPEC_OK.
  *
- * A node_prev of timestamp 0 is no ID that a generator gave out: such a spec
- * names its node and nothing to continue after.
+ * No generator issues a node_prev of timestamp 0: such a spec names its node and
+ * nothing to continue after.
  */
 extern NodeSpecStatus node_spec_parse(const char *text, NodeSpec *spec);
 

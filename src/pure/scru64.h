@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * scru64.h
- *		What a SCRU64 ID is: layout constants and accessors.
+ *		The layout of a SCRU64 ID: constants and accessors.
  *
  * Knows nothing of PostgreSQL.  Follows the SCRU64 specification v1.0.0:
  *
@@ -13,7 +13,7 @@
  *	  number can be kept as a signed or as an unsigned 64-bit integer.
  *	- A timestamp is Unix time in ticks of 256 milliseconds,
  *	  0 .. SCRU64_MAX_TIMESTAMP.  The IDs of the first and the last tick are
- *	  reserved: valid values that no generator may give out.
+ *	  reserved: valid values that no generator may issue.
  *	- node_ctr is node_id and counter together: the low 24 bits.
  *
  *-------------------------------------------------------------------------

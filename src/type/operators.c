@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * operators.c
- *		What a scru64 does as every int8 does: comparison, order, hash, output.
+ *		What a scru64 shares with int8: comparison, order, hash, output.
  *
  * Each function computes what its int8 counterpart computes.  They are functions of
  * this library for the sake of speed: PostgreSQL finds a built-in function under

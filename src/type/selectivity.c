@@ -60,7 +60,7 @@ typedef struct Call
 
 PG_FUNCTION_INFO_V1(scru64_ineqsel);
 
-/* Core's estimators, by btree strategy; NULL for what is no inequality. */
+/* Core's estimators, by btree strategy; NULL for other strategies. */
 static const PGFunction core_estimators[BTMaxStrategyNumber + 1] = {
 	[BTLessStrategyNumber] = scalarltsel,
 	[BTLessEqualStrategyNumber] = scalarlesel,
@@ -248,7 +248,7 @@ estimate_column(Call *call)
 		if (rel == NULL)
 			continue;
 		(void) estimate_below((Node *) rel->baserestrictinfo, call);
-		/* for what is filtered after an outer join */
+		/* for conditions that are tested after an outer join */
 		(void) estimate_below((Node *) rel->joininfo, call);
 	}
 }

@@ -3,9 +3,9 @@
  * type.c
  *		The type scru64: text and binary input, text output, casts, accessor.
  *
- * A scru64 is an int8 inside the range of SCRU64 IDs, so whatever holds for every
- * int8 (comparison, hashing, binary output, the cast to bytea) is in operators.c.
- * What is here guards the range.
+ * A scru64 is an int8 inside the range of SCRU64 IDs.  The functions here guard the
+ * range; those that do the same with every int8 (comparison, hashing, binary output,
+ * the cast to bytea) are in operators.c.
  *
  * Invariant: no function returns a scru64 outside 0 .. SCRU64_MAX_ID.
  *
@@ -38,8 +38,8 @@ PG_FUNCTION_INFO_V1(scru64_from_bytea);
 PG_FUNCTION_INFO_V1(scru64_node_ctr);
 
 /*
- * Does a text begin as a date does, 2026-01-31?  In "id >= '2026-01-31'" the
- * literal is taken for an ID.
+ * Does a text begin as a date does, 2026-01-31?  In "id >= '2026-01-31'" PostgreSQL
+ * takes the literal for an ID.
  */
 static bool
 looks_like_date(const char *text)
