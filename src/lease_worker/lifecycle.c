@@ -4,9 +4,9 @@
  *		What the lease worker does with a lease: acquire, activate, renew, replace and
  *		return it.
  *
- * In this order below.  What the realm has granted, what the sessions may generate and
- * what is kept for the next worker change in the order that makes it safe: first what
- * allows less.
+ * Each step changes what the realm has granted, what the sessions may generate and what
+ * is kept for the next worker, in the order in which a crash or a lost answer between
+ * them costs at most a node.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,9 +45,9 @@ acquire_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *leas
 }
 
 /*
- * A lease of a node that overlaps one that is configured on this server: as long as it
- * lasts, no other server has that node.  The next one that is acquired is of another
- * node, so it may be soon.
+ * The lease is of a node that overlaps one configured on this server.  No session uses
+ * it, but as long as it lasts, no other server has that node.  The worker may acquire the
+ * next one soon, as the realm grants another node then.
  */
 static bool
 quarantine(Worker *worker, RealmCall *call, HeldLease *lease)
@@ -62,7 +62,7 @@ quarantine(Worker *worker, RealmCall *call, HeldLease *lease)
  * Activate
  */
 
-/* From here on the lease is the one that the worker renews. */
+/* From here on the worker renews this lease. */
 static void
 hold(Worker *worker, const HeldLease *lease)
 {
@@ -76,8 +76,8 @@ hold(Worker *worker, const HeldLease *lease)
 }
 
 /*
- * The sessions generate IDs of a lease from its start on, whatever they had before.  Those
- * of a standby generate none.
+ * The sessions generate IDs of a lease from its start on, whatever they had before.  On a
+ * standby they do so when recovery has ended.
  */
 bool
 activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
@@ -104,9 +104,9 @@ end_lease(Worker *worker)
 }
 
 /*
- * Recovery has ended: the sessions generate IDs of the lease that was held until now,
- * above all that the old primary has generated.  The ceiling is locked, so
- * scru64_set_ceiling() comes before, or after, and ends the lease.
+ * Recovery has ended: the sessions generate IDs of the standby's lease, above all IDs of
+ * the old primary.  The ceiling is locked, so scru64_set_ceiling() comes before, or after,
+ * and ends the lease.
  */
 void
 activate_standby_lease(Worker *worker)
@@ -140,11 +140,11 @@ activate_standby_lease(Worker *worker)
 }
 
 /*
- * A new worker finds the lease that the one before has kept.  If that has left without a
- * crash, the sessions still have it.  After a crash they generate above the ceiling, below
- * which all of its IDs are, if that is inside the window.  The ceiling is locked, so
- * scru64_set_ceiling() comes before, and has removed what was kept, or after, and ends
- * the lease.
+ * A new worker finds the lease that the one before has kept.  If that ended without a
+ * crash, the sessions still have the lease.  After a crash, which has taken it from them,
+ * its IDs are at or below the ceiling: they go on above that, if it is inside the window.
+ * The ceiling is locked, so scru64_set_ceiling() comes before, and has removed what was
+ * kept, or after, and ends the lease.
  */
 void
 resume_lease(Worker *worker)
@@ -184,9 +184,9 @@ resume_lease(Worker *worker)
  */
 
 /*
- * The limit rises after the realm has committed.  A lease that the realm has ended, or
- * has lost, it will not renew ever again; but nobody else has its IDs as long as its
- * window is open, so the sessions keep it for that long.
+ * The limit rises after the realm has committed.  If the realm has ended or lost the
+ * lease, it will never renew it; but nobody else has its IDs as long as its window is
+ * open, so the sessions keep it for that long.
  */
 bool
 renew_lease(Worker *worker, RealmCall *call)
@@ -212,7 +212,7 @@ renew_lease(Worker *worker, RealmCall *call)
  * Replace
  */
 
-/* What stands for the last ID of a lease that has had none. */
+/* The last ID to report of a lease that has issued none */
 static uint64
 start_id(const HeldLease *lease)
 {
@@ -229,7 +229,7 @@ release(RealmCall *call, const HeldLease *lease, uint64 last_id)
 	return call_release(call, lease, last_id);
 }
 
-/* The node has changed while its lease could be renewed: that was for its size. */
+/* A lease that was renewable was replaced for its size.  Returns why. */
 static const char *
 note_size(Worker *worker, const HeldLease *old)
 {
@@ -247,9 +247,9 @@ note_size(Worker *worker, const HeldLease *old)
 	return worker->info.size_reason;
 }
 
-/* The sessions generate IDs of the next lease, above *last_id, the last one of the old. */
+/* The sessions generate IDs of the next lease, above last_id, the last one of the old. */
 static void
-replaced(Worker *worker, RealmCall *call, const HeldLease *next, uint64 last_id)
+finish_replacement(Worker *worker, RealmCall *call, const HeldLease *next, uint64 last_id)
 {
 	HeldLease	old = worker->held;
 
@@ -261,11 +261,10 @@ replaced(Worker *worker, RealmCall *call, const HeldLease *next, uint64 last_id)
 }
 
 /*
- * Another lease takes the place of the one that is held, in this order: it is acquired;
- * the sessions go on with it, above all IDs of the old one; and then that is returned,
- * unless the realm has ended it.  The old one stays where this cannot be.  The next is
- * returned then, or, if the sessions can have no more of the old one, activated all the
- * same.
+ * Acquire another lease, have the sessions go on with it, above all IDs of the old one,
+ * and then return that, unless it is unrenewable.  If they cannot go on with it in order,
+ * return the next one in its place; but if they can get no more IDs from the old one, give
+ * up the order.
  */
 bool
 replace_lease(Worker *worker, RealmCall *call, int node_id_size)
@@ -284,7 +283,7 @@ replace_lease(Worker *worker, RealmCall *call, int node_id_size)
 	result = scru64_leased_replace(&next, &last_id);
 	if (result == REPLACE_DONE)
 	{
-		replaced(worker, call, &next, last_id);
+		finish_replacement(worker, call, &next, last_id);
 		return true;
 	}
 	if (result == REPLACE_OVERLAPS)
@@ -300,8 +299,8 @@ replace_lease(Worker *worker, RealmCall *call, int node_id_size)
  */
 
 /*
- * First the slot: whatever the realm answers, no ID leaves above the last one that it is
- * told.
+ * First the slot: no ID leaves above the last one that is reported, whatever the realm
+ * answers.
  */
 void
 return_lease(Worker *worker)

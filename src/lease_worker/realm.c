@@ -3,11 +3,10 @@
  * realm.c
  *		A connection to the realm, one question at a time, by libpq.
  *
- * Never blocks for longer than it is told, but for the names of hosts, which libpq
- * has resolved: it waits for the socket and the latch together, and leaves at once
- * when the worker is to stop or to read its settings, or recovery has ended, unless it is
- * stopping already.
- * Never cancels a query: the caller closes the connection.
+ * Waits for the socket and the latch together, until the deadline of the call, or a
+ * signal to the worker or the end of recovery disturbs it.  Only libpq's resolution of
+ * host names may block for longer.  Never cancels a query: the caller closes the
+ * connection.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,10 +25,10 @@
 #include "clock.h"
 #include "lease_worker/realm.h"
 
-/* What the realm says of a lease that has expired or was released. */
+/* The realm's error for a lease that has expired or was released */
 #define OVER_SQLSTATE		"55000"
 
-/* A notice that does not say what it is may be a WARNING. */
+/* A notice without a severity may be a WARNING. */
 static void
 receive_notice(void *arg, const PGresult *result)
 {
@@ -45,8 +44,8 @@ receive_notice(void *arg, const PGresult *result)
 }
 
 /*
- * Has something come up that has the worker leave off?  Sessions of a standby that was
- * just promoted wait for the lease that it holds.
+ * Does the worker have to do something else first: stop, read its settings, or activate
+ * the lease of a standby, for which sessions wait since it was promoted?
  */
 bool
 realm_is_disturbed(const RealmCall *call)
@@ -57,9 +56,9 @@ realm_is_disturbed(const RealmCall *call)
 }
 
 /*
- * Wait for the socket.  False if it takes too long, or something else is first.  A
- * latch that wakes the wait is not the socket: libpq would take it for one, and wait
- * without end.
+ * Wait for the socket.  False if it takes too long, or something else is first.  The
+ * latch wakes the wait, too; the socket is not ready then, and libpq, which would read
+ * from it, would block without end.
  */
 static bool
 wait_for_socket(const RealmCall *call, int event)
@@ -82,7 +81,7 @@ wait_for_socket(const RealmCall *call, int event)
 	return true;
 }
 
-/* What a connection string says of a keyword, split at commas. */
+/* The value of a keyword in a connection string, split at commas */
 static List *
 items_of(const PQconninfoOption *option, const char *keyword)
 {
@@ -115,7 +114,7 @@ connect_to_host(RealmCall *call, const char *conninfo, const char *host, const c
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
 	call->conn = PQconnectStartParams(keywords, values, true);
-	/* libpq would write what the realm says into the log */
+	/* libpq would write the realm's notices to the log */
 	PQsetNoticeReceiver(call->conn, receive_notice, call);
 	while (PQstatus(call->conn) != CONNECTION_BAD &&
 		   status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
@@ -128,12 +127,12 @@ connect_to_host(RealmCall *call, const char *conninfo, const char *host, const c
 }
 
 /*
- * Connect.  Whatever comes of it, realm_ask() says it; the caller calls
+ * Connect.  If that fails, realm_ask() does, and says why; the caller calls
  * realm_close().
  *
  * libpq tries one host after the other, but has no limit for each when it must not
- * block.  So a host that is silent would keep the others from being tried: have
- * them one by one, each with its share of the time, from the first_host-th on.
+ * block, so a silent host would keep it from the others.  So this calls them one by one,
+ * each with its share of the time, from the first_host-th on.
  */
 void
 realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_ms,
@@ -149,7 +148,7 @@ realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_
 	memset(call, 0, sizeof(*call));
 	call->stopping = stopping;
 	call->in_recovery = RecoveryInProgress();
-	/* libpq's own message would quote it, and a password may be in it */
+	/* libpq's own message would quote it, perhaps with a password */
 	if (options == NULL)
 		return;
 	hosts = items_of(options, "host");
@@ -208,7 +207,7 @@ next_result(RealmCall *call, PGresult **result)
 	{
 		if (!wait_for_socket(call, WL_SOCKET_READABLE) || !PQconsumeInput(call->conn))
 			return realm_problem(call, PQerrorMessage(call->conn));
-		/* nobody has asked for them, and libpq would keep them all */
+		/* else libpq would keep them all, unread */
 		while ((notification = PQnotifies(call->conn)) != NULL)
 			PQfreemem(notification);
 	}
@@ -217,8 +216,9 @@ next_result(RealmCall *call, PGresult **result)
 }
 
 /*
- * It is no row, or one too many.  Only what is an ERROR by itself was refused: FATAL
- * may come after the commit, and what does not say what it is may be that.
+ * The answer is no row, or one too many.  Only after an ERROR is it certain that the
+ * realm has refused: FATAL may come after the commit, and an answer without a severity
+ * may be FATAL.
  */
 static bool
 check_error(RealmCall *call, const PGresult *result)
@@ -235,8 +235,8 @@ check_error(RealmCall *call, const PGresult *result)
 }
 
 /*
- * Receive one row, and see it end.  Row by row: there may be more than the memory
- * holds.
+ * Receive one row, and the end of the answer.  Row by row: there may be more than fit
+ * into memory.
  */
 static bool
 receive(RealmCall *call)
@@ -259,7 +259,7 @@ receive(RealmCall *call)
 	return received;
 }
 
-/* Is the row what was asked for: so many values, which are texts? */
+/* Has the row so many columns, and is each value a text? */
 static bool
 check_row(RealmCall *call, int columns)
 {
@@ -279,8 +279,8 @@ check_row(RealmCall *call, int columns)
 }
 
 /*
- * Ask for one row.  False if there is no good answer: then call->problem says why.
- * Else call->result is the row, until the next question.
+ * Ask for one row, call->result, which stays until the next question.  False if there is
+ * no good answer: then call->problem says why.
  */
 bool
 realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
@@ -290,7 +290,7 @@ realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
 
 	PQclear(call->result);
 	call->result = NULL;
-	/* the answer before this was an error: its end is still to come */
+	/* after an error the end of the answer before is still to come */
 	if (PQtransactionStatus(call->conn) == PQTRANS_ACTIVE && next_result(call, &end))
 		PQclear(end);
 	call->refused = call->over = call->warned = false;

@@ -12,7 +12,7 @@
 
 #include "shmem/lease.h"
 
-/* A connection, and what came of the last question. */
+/* A connection, and the answer to the last question. */
 typedef struct RealmCall
 {
 	PGconn	   *conn;			/* NULL: the connection string is none */
@@ -22,9 +22,9 @@ typedef struct RealmCall
 	bool		in_recovery;	/* was this server a standby when it was opened? */
 	PGresult   *result;			/* the row, or NULL */
 	bool		refused;		/* the realm has answered with an error, */
-	bool		over;			/* of the kind of a lease that is over; */
+	bool		over;			/* because the lease is over; */
 	bool		warned;			/* or with a WARNING */
-	bool		other_realm;	/* it is not the one to have a lease from */
+	bool		other_realm;	/* this is not the realm to have a lease from */
 	char		problem[LEASE_TEXT_LEN];	/* why there is no good answer; or empty */
 } RealmCall;
 

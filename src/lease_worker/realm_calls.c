@@ -22,8 +22,8 @@
 #include "type/id_time.h"
 
 /*
- * Times as microseconds of Unix time, which depend on no setting.  A lease that has no
- * end is told to end when IDs do.
+ * Times as microseconds of Unix time, which depend on no setting.  A lease without end
+ * ends when IDs do.
  */
 #define USECS(column) \
 	"(extract(epoch FROM least(" column ", timestamptz '4261-01-01 00:00:00+00')) * 1000000)::bigint"
@@ -71,7 +71,7 @@ last_id_text(const HeldLease *lease, uint64 last_id)
 	return text;
 }
 
-/* Which realm is it?  To be called first: sets up the connection, too. */
+/* Which realm is it?  To be called first, as it also sets up the connection. */
 bool
 call_realm_id(RealmCall *call, char *realm_id)
 {
@@ -93,7 +93,7 @@ random_uuid(void)
 	return DatumGetCString(DirectFunctionCall1(uuid_out, DirectFunctionCall1(gen_random_uuid, 0)));
 }
 
-/* The node of an answer, if it is one that was asked for. */
+/* The node of an answer, if it fits the request. */
 static bool
 read_node(RealmCall *call, const LeaseRequest *request, NodeSpec *spec)
 {
@@ -130,10 +130,7 @@ read_lease(RealmCall *call, const LeaseRequest *request, HeldLease *lease)
 	return true;
 }
 
-/*
- * What to ask for from now on.  A request is repeated as it was made: one for something
- * else is another one.
- */
+/* Set the values of a request.  With other values than before it is another request. */
 void
 set_request(LeaseRequest *request, int node_id_size, int64 ttl_s, const char *holder,
 			const char *within)
@@ -148,8 +145,8 @@ set_request(LeaseRequest *request, int node_id_size, int64 ttl_s, const char *ho
 }
 
 /*
- * Ask for a lease.  What was asked for stays in request until it is answered, and
- * is asked for again: a lost answer costs no node.
+ * Ask for a lease.  If the answer is lost, the next call repeats the request, and the
+ * realm returns the same lease: it costs no node.
  */
 bool
 call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
@@ -167,13 +164,13 @@ call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 						 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
 						 lengthof(params), params) &&
 		read_lease(call, request, lease);
-	/* what was refused was not leased; whatever else happened may have been */
+	/* the realm may have granted it, unless it has refused */
 	if (answered || call->refused)
 		request->request[0] = '\0';
 	return answered;
 }
 
-/* Renew a lease for ttl_s from now, and tell its last ID.  Never shortens it. */
+/* Renew a lease for ttl_s from now, and report its last ID.  Never shortens it. */
 bool
 call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease)
 {
@@ -190,7 +187,7 @@ call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease)
 	return true;
 }
 
-/* Give a lease back, with its last ID. */
+/* Return a lease, with its last ID. */
 bool
 call_release(RealmCall *call, const HeldLease *lease, uint64 last_id)
 {

@@ -11,10 +11,10 @@
 #include "lease_worker/realm.h"
 #include "shmem/leased_slot.h"
 
-/* A lease that is asked for; the same one as long as request is the same. */
+/* A lease to ask for */
 typedef struct LeaseRequest
 {
-	char		request[UUID_TEXT_LEN + 1]; /* empty: not asked for yet */
+	char		request[UUID_TEXT_LEN + 1]; /* its lease_id; empty: not asked for yet */
 	int			node_id_size;
 	int64		ttl_s;
 	char		holder[LEASE_TEXT_LEN];

@@ -159,8 +159,8 @@ reload(Worker *worker)
  */
 
 /*
- * Which realm this server is to have its lease from; empty: any.  When the lease is over,
- * so is what was promised.
+ * The realm that this server is to have its lease from; empty: any.  Without a setting
+ * that is the one that it has a lease from, until that has expired.
  */
 static const char *
 wanted_realm_id(Worker *worker)
@@ -172,8 +172,8 @@ wanted_realm_id(Worker *worker)
 }
 
 /*
- * Which realm is it?  False if it is not one to have a lease from.  A lease of another
- * one is returned to that.
+ * Which realm is it?  False if it is not one to have a lease from.  If the worker holds
+ * a lease of another one, it returns that.
  */
 static bool
 enter_realm(Worker *worker, RealmCall *call)
@@ -203,7 +203,7 @@ enter_realm(Worker *worker, RealmCall *call)
 	return true;
 }
 
-/* Acquire a lease, or renew the one that is held; or replace it, if that is not to be. */
+/* Acquire a lease, renew the one that is held, or replace an unrenewable one. */
 static bool
 acquire_or_renew(Worker *worker, RealmCall *call)
 {
@@ -219,7 +219,7 @@ acquire_or_renew(Worker *worker, RealmCall *call)
 		replace_lease(worker, call, plan->size.current);
 }
 
-/* The node follows its load: replace its lease by one of another size, if it is time to. */
+/* Replace the lease by one of another size, if the node's load needs it and it is time to. */
 static void
 follow_load(Worker *worker, RealmCall *call)
 {
@@ -258,7 +258,7 @@ call_realm(Worker *worker)
 	show_busy(worker, true);
 	realm_open(&call, scru64_realm, worker->first_host, CALL_TIMEOUT_MS, false);
 	done = enter_realm(worker, &call) && acquire_or_renew(worker, &call);
-	/* a former primary may be connected, and wait for its standby without end */
+	/* this host may be a former primary, which waits for its standby without end */
 	worker->first_host = done ? call.host : call.host + 1;
 	if (done)
 	{
@@ -280,7 +280,7 @@ call_realm(Worker *worker)
  * The loop
  */
 
-/* Sessions wait for a lease, or for its renewal.  What is shown wakes them to call again. */
+/* Sessions call the worker.  Whatever it shows wakes them, and they call again. */
 static void
 answer_sessions(Worker *worker)
 {
@@ -292,7 +292,7 @@ answer_sessions(Worker *worker)
 		show(worker);
 }
 
-/* Sleep until there is something to do, or somebody asks for something. */
+/* Sleep until there is something to do, or a signal or a session wakes the worker. */
 static void
 sleep_a_while(Worker *worker)
 {
@@ -309,8 +309,8 @@ sleep_a_while(Worker *worker)
 }
 
 /*
- * One step at a time.  What signals ask for is looked at before each: the latch that
- * they set may be reset by the step during which they come.
+ * Take one step.  Before each the worker looks for signals, because a step may reset the
+ * latch that a signal has set during it.
  */
 static void
 work(Worker *worker)
@@ -341,7 +341,7 @@ work(Worker *worker)
 	}
 }
 
-/* A session that waits for the worker shall not wait for one that is gone. */
+/* The worker ends: no session is to wait for it. */
 static void
 leave(int code, Datum arg)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * lease.c
- *		What the sessions and the lease worker tell each other.
+ *		How sessions and the lease worker reach each other.
  *
- * The worker, of a library of its own, leases a node, and gives it to the sessions
- * in leased_slot.c; they have the worker started, call it, and wait here for what
- * they need of it.  Raises no error: generate.c does.
+ * A session that needs a node starts the worker, wakes it, and waits.  The worker, of a
+ * library of its own, acquires a lease, activates it in leased_slot.c, shows its state
+ * here and wakes all sessions that wait.  Raises no error: generate.c does.
  *
  * A lease is a window in ID space: its IDs are of ticks after that of its grant, and
  * not after that of its expiry, both by the realm's clock.  The upper end is the
@@ -14,8 +14,8 @@
  *
  * What guards what:
  *
- *	Lease.info, worker_latch	Lease.mutex, held for a copy only.
- *	Lease.requested, called		atomic; hints.
+ *	Lease.changed		itself.
+ *	all else of Lease	Lease.mutex, locked for a copy only.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,14 +36,13 @@
 #include "shmem/lease.h"
 #include "shmem/leased_slot.h"
 
-/* How long a session waits for the worker, and between looks, in milliseconds. */
-#define MAX_WAIT			10000
-#define NAP					200
+/* How long a session waits for the worker, and between looks */
+#define MAX_WAIT_MS			10000
+#define NAP_MS				200
 
-/* Seconds between two requests for a worker. */
-#define REQUEST_INTERVAL	5
-
-#define WORKER_RESTART		5	/* seconds */
+/* Between two requests for a worker, and before one that has ended is restarted */
+#define REQUEST_PAUSE_MS	5000
+#define WORKER_RESTART_S	5
 
 extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
 
@@ -51,10 +50,10 @@ typedef struct Lease
 {
 	slock_t		mutex;
 	LeaseInfo	info;
-	Latch	   *worker_latch;
-	pg_atomic_uint32 called;	/* does a session wait for the realm? */
-	pg_atomic_uint64 requested; /* when a worker was asked for, monotonic seconds */
-	ConditionVariable changed;
+	Latch	   *worker_latch;	/* NULL: there is no worker */
+	bool		called;			/* does a session wait for the realm? */
+	int64		requested_ms;	/* when a session last started a worker; 0: never */
+	ConditionVariable changed;	/* info, or the leased slot */
 } Lease;
 
 static Lease *the_lease = NULL;
@@ -66,8 +65,6 @@ init_lease(void *memory)
 
 	memset(new_lease, 0, sizeof(Lease));
 	SpinLockInit(&new_lease->mutex);
-	pg_atomic_init_u64(&new_lease->requested, 0);
-	pg_atomic_init_u32(&new_lease->called, 0);
 	ConditionVariableInit(&new_lease->changed);
 }
 
@@ -97,18 +94,18 @@ lease_info(void)
 	return info;
 }
 
-/* On a standby that preloads the library it leases ahead. */
+/* It starts on a standby, too, to hold a lease for its promotion. */
 static const BackgroundWorker lease_worker = {
 	.bgw_name = "scru64 lease worker",
 	.bgw_type = "scru64 lease worker",
 	.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
 	.bgw_start_time = BgWorkerStart_ConsistentState,
-	.bgw_restart_time = WORKER_RESTART,
+	.bgw_restart_time = WORKER_RESTART_S,
 	.bgw_library_name = "scru64",
 	.bgw_function_name = "scru64_start_lease_worker"
 };
 
-/* While the library is preloaded: have a worker started with the server. */
+/* To be called while the library is preloaded: the worker starts with the server. */
 void
 register_lease_worker(void)
 {
@@ -126,7 +123,7 @@ scru64_start_lease_worker(Datum arg)
 		load_external_function("$libdir/scru64_lease", "scru64_lease_main", true, NULL);
 
 	(void) arg;
-	/* it has been installed anew since this library was loaded, perhaps */
+	/* another version may have been installed since this library was loaded */
 	worker_main(CStringGetDatum(SCRU64_VERSION));
 }
 
@@ -134,32 +131,33 @@ scru64_start_lease_worker(Datum arg)
  * The sessions' side
  */
 
-/* See to it that there is a worker.  False if there is no place for one. */
+/* Start a worker if there is none.  False if "max_worker_processes" are running. */
 static bool
 request_worker(void)
 {
 	Lease	   *lease = shared_lease();
-	uint64		last = pg_atomic_read_u64(&lease->requested);
-	uint64		now = monotonic_ms() / 1000 + 1;
 	BackgroundWorker worker = lease_worker;
+	int64		now_ms = monotonic_ms();
+	bool		is_due;
 
-	if (lease_info().worker_pid != 0 ||
-		(last != 0 && now - last < REQUEST_INTERVAL) ||
-		!pg_atomic_compare_exchange_u64(&lease->requested, &last, now))
-		return true;
-	return RegisterDynamicBackgroundWorker(&worker, NULL);
+	SpinLockAcquire(&lease->mutex);
+	is_due = lease->info.worker_pid == 0 &&
+		(lease->requested_ms == 0 || now_ms - lease->requested_ms >= REQUEST_PAUSE_MS);
+	if (is_due)
+		lease->requested_ms = now_ms;
+	SpinLockRelease(&lease->mutex);
+	return !is_due || RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/* Have the worker look at once, if there is one, and perhaps call the realm. */
+/* Wake the worker, if there is one: to look at the node's load, or to call the realm. */
 void
 lease_wake_worker(bool call_realm)
 {
 	Lease	   *lease = shared_lease();
 	Latch	   *latch;
 
-	if (call_realm)
-		pg_atomic_write_u32(&lease->called, 1);
 	SpinLockAcquire(&lease->mutex);
+	lease->called |= call_realm;
 	latch = lease->worker_latch;
 	SpinLockRelease(&lease->mutex);
 	if (latch != NULL)
@@ -173,29 +171,30 @@ nap(void)
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event("Scru64Lease");
-	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP, wait_event);
+	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP_MS, wait_event);
 }
 
 /*
- * Is it worth waiting for the worker?  If a lease is held for the end of recovery, that is
- * what it gives next, whatever has failed.
+ * Is it worth waiting for the worker?  One that holds a standby's lease activates it
+ * next, as recovery has ended, whatever has failed.
  */
 static bool
 worth_waiting(const LeaseInfo *info, uint64 began)
 {
-	TimestampTz enough = GetCurrentTimestamp() + MAX_WAIT * INT64CONST(1000);
+	TimestampTz enough = GetCurrentTimestamp() + MAX_WAIT_MS * INT64CONST(1000);
 
-	return monotonic_ms() - began < MAX_WAIT &&
+	return monotonic_ms() - began < MAX_WAIT_MS &&
 		(info->busy || info->is_standby_lease ||
 		 (info->failures == 0 && info->next_attempt_at < enough));
 }
 
 /*
  * The slot of the server's lease, its node and its state.  Waits for the worker,
- * cancellably and not for long; NULL if there is no lease then, and why.
+ * cancellably and not for long.  NULL if there is no lease then; *info, and *has_place
+ * (is there a place for a worker?), say why.
  *
- * Ordering: busy is read before the slot; the worker gives that to the node before it
- * is no longer busy (litmus: busy-slot).
+ * Ordering: a session reads busy before the slot; the worker, which activates a lease
+ * while it is busy, writes them the other way round (litmus: busy-slot).
  */
 NodeSlot *
 lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
@@ -207,7 +206,7 @@ lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 	while ((slot = leased_slot_find(key, state)) == NULL)
 	{
 		*has_place = request_worker();
-		/* also if it is not waited for: then the next attempt is sooner */
+		/* also if this session does not wait: the next attempt is sooner */
 		lease_wake_worker(true);
 		if (!*has_place || !worth_waiting(info, began))
 			break;
@@ -222,8 +221,8 @@ lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
  * Wait until the window of the lease reaches a tick, or the slot is another
  * node's.  False if no renewal is on its way or it takes too long.
  *
- * Ordering: busy is read before the limit; the worker raises that before it is no
- * longer busy (litmus: busy-limit).
+ * Ordering: a session reads busy before the limit; the worker, which raises the limit
+ * while it is busy, writes them the other way round (litmus: busy-limit).
  */
 bool
 lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
@@ -240,7 +239,7 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 		nap();
 		*info = lease_info();
 		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
-	} while (!reached && info->busy && monotonic_ms() - began < MAX_WAIT);
+	} while (!reached && info->busy && monotonic_ms() - began < MAX_WAIT_MS);
 	ConditionVariableCancelSleep();
 	return reached;
 }
@@ -249,6 +248,7 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
  * The worker's side
  */
 
+/* Show all sessions the worker's state, and wake those that wait. */
 void
 scru64_lease_set_info(const LeaseInfo *info)
 {
@@ -284,5 +284,12 @@ scru64_lease_claim(void)
 bool
 scru64_lease_was_called(void)
 {
-	return pg_atomic_exchange_u32(&shared_lease()->called, 0) != 0;
+	Lease	   *lease = shared_lease();
+	bool		called;
+
+	SpinLockAcquire(&lease->mutex);
+	called = lease->called;
+	lease->called = false;
+	SpinLockRelease(&lease->mutex);
+	return called;
 }

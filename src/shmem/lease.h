@@ -16,7 +16,7 @@
 
 #define LEASE_TEXT_LEN		256
 
-/* What is known of the lease and of the worker that keeps it. */
+/* The state of the worker and of its lease, as it shows it to all sessions. */
 typedef struct LeaseInfo
 {
 	pid_t		worker_pid;		/* 0: there is no worker */

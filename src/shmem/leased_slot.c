@@ -6,19 +6,19 @@
  * A part of the shared memory of slots.c, where it says what guards what; as there,
  * nothing raises, allocates or waits while the lock is held.
  *
- * The slot is never reclaimed and never retired.  Its node starts after the lease's
- * grant, or above the ceiling, and not at the floor: nobody else has given out
- * anything of its window.
+ * The slot is never evicted and never retired.  Its node starts after the lease's
+ * grant, or above the ceiling, and not at the floor: nobody else has issued an ID of
+ * its window.
  *
  * Invariants:
  *
- *	- No ID of a tick above the slot's limit is given out.
+ *	- The slot issues no ID of a tick above its limit.
  *
  *	- A node that overlaps a configured one, as scru64.node_spec says, does not get the
  *	  slot, nor does a session attach to one that overlaps a node that had it.
  *
- *	- A node that follows another in the slot starts at or above the tick of all that
- *	  the other has given out, if sessions go on with it.
+ *	- A node that follows another in the slot, and sessions go on with it, starts at or
+ *	  above the tick of all IDs that the other has issued.
  *
  *	- The lease that is kept for the next worker is that of the slot's node, or one that
  *	  no session has had; or there is none.
@@ -36,25 +36,25 @@
 #include "shmem/leased_slot.h"
 
 /*
- * What a worker leaves of its lease to the next one under the same postmaster.
+ * The lease that a worker leaves to the next one under the same postmaster.
  *
- * A process crashes, and the postmaster ends all others and starts them anew, without
- * the shared memory of before.  A library that is preloaded has mapped a page in the
- * postmaster: that stays, and all processes that it forks have it.  No other postmaster
- * has it, so a copy of the data directory can have no lease of another server.  Where
- * the library is not preloaded, or processes are not forked, each has a page of its own,
- * in which the next worker finds no lease.
+ * When a process crashes, the postmaster ends all others and starts them again without
+ * the shared memory of before.  A library that is preloaded has mapped this page in the
+ * postmaster, which keeps it, and every process that it forks inherits it.  No other
+ * postmaster has it, so no copy of the data directory resumes the lease.  Where the
+ * library is not preloaded, or processes are not forked, each process has a page of its
+ * own, and the next worker finds no lease there.
  */
 typedef struct KeptLease
 {
-	bool		is_whole;		/* or was a process killed while it wrote? */
+	bool		is_whole;		/* false: none, or a process was killed while it wrote */
 	HeldLease	lease;
 } KeptLease;
 
 static KeptLease own_page;
 static KeptLease *kept = &own_page;
 
-/* For the postmaster.  Without the page, a crash takes a new lease. */
+/* To be called in the postmaster.  Without the page a crash costs the lease. */
 void
 map_kept_lease(void)
 {
@@ -80,7 +80,7 @@ keep(const HeldLease *lease)
 	kept->is_whole = true;
 }
 
-/* The lease that was kept under this postmaster.  False if there is none. */
+/* The lease that a worker of this postmaster has kept.  False if there is none. */
 bool
 scru64_leased_recall(HeldLease *lease)
 {
@@ -94,10 +94,7 @@ scru64_leased_recall(HeldLease *lease)
 	return is_whole;
 }
 
-/*
- * The lease that was kept is not to go on, even if a crash has ended it and no worker has
- * gone on with it yet.
- */
+/* No worker is to resume the lease, even if a crash has just taken its slot. */
 void
 forget_kept_lease(void)
 {
@@ -107,7 +104,7 @@ forget_kept_lease(void)
 	LWLockRelease(&node_slots->lock);
 }
 
-/* Does a node share IDs with one that was leased?  Lock held. */
+/* Does a node share IDs with one that had the slot?  Lock held. */
 bool
 leased_overlaps(Scru64Node node, NodeReport *conflict)
 {

@@ -3,8 +3,8 @@
  * leased_slot.h
  *		The slot of the node that this server has leased.
  *
- * What begins with scru64_ is for the lease worker, which is in a library of its
- * own.
+ * Functions that begin with scru64_ are for the lease worker, which is in a library of
+ * its own.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,7 +34,7 @@ typedef struct HeldLease
 	uint64		conninfo_hash;	/* of the realm that it is from */
 } HeldLease;
 
-/* What comes of replacing the lease of the slot by another. */
+/* Was the lease of the slot replaced by another? */
 typedef enum Replacement
 {
 	REPLACE_DONE,
