@@ -5,10 +5,10 @@
  *
  * Invariants:
  *
- *	- configured_node is what the setting in force says; whoever keeps something of it
- *	  is called when that changes.
- *	- A value that was not valid never comes into force.
- *	- What is the server's is the same in all sessions that generate.
+ *	- configured_node has the value in force of scru64.node_spec, and node_changed() is
+ *	  called after each change.
+ *	- An invalid value never comes into force.
+ *	- The settings of the server are the same in all sessions that generate IDs.
  *
  *-------------------------------------------------------------------------
  */
@@ -108,8 +108,8 @@ assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 /*
  * scru64_parse_node_spec(text) -> node_id, node_id_size, node_prev
  *
- * What a node spec says; node_prev is null if it names none.  22023 if it is
- * none.
+ * The parts of a node spec; node_prev is null if it has none.  22023 if the text is no
+ * node spec.
  */
 Datum
 scru64_parse_node_spec(PG_FUNCTION_ARGS)
@@ -142,7 +142,7 @@ scru64_parse_node_spec(PG_FUNCTION_ARGS)
  * The default node spec
  */
 
-/* The server's environment variable, if it is set and no node spec; or NULL. */
+/* The value of the environment variable if it is set to no valid node spec, else NULL. */
 const char *
 bad_environment_spec(void)
 {
@@ -154,12 +154,12 @@ bad_environment_spec(void)
 }
 
 /*
- * The default of scru64.node_spec: the server's environment variable, as the
- * specification's reference libraries take it.
+ * The default of scru64.node_spec: the server's environment variable, as in the
+ * specification's reference libraries.
  *
- * Not if the setting is there already.  If its user has no right to it, it is
- * about to be refused, and hides what the configuration says: then no node is
- * right, while the variable's could be another one.
+ * Empty if the setting has a value already.  PostgreSQL is about to refuse that value if
+ * its user has no right to set it, and has replaced the configured one by it: then the
+ * session gets no node, rather than the variable's, which may be another one.
  */
 static char *
 default_node_spec(void)
@@ -168,7 +168,7 @@ default_node_spec(void)
 
 	if (bad_environment_spec() != NULL)
 	{
-		/* once for the server; without preloading, who has no node is told */
+		/* once for the server; without preloading, error 55000 says it */
 		if (process_shared_preload_libraries_in_progress)
 			ereport(WARNING,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -229,14 +229,14 @@ static const ServerSetting server_settings[] = {
 	.description = "What the realm calls this server; empty: cluster_name, or host and port."},
 };
 
-/* Is it a session's own?  Else the server's: its defaults, files and command line. */
+/* Is it a session's own value?  Else the server's: of its defaults, files and command line. */
 static bool
 is_own_source(GucSource source)
 {
 	return source > PGC_S_ARGV;
 }
 
-/* Where the node spec of this session is from, if it is its own; else PGC_S_DEFAULT. */
+/* The source of the session's own node spec; PGC_S_DEFAULT if it has none. */
 GucSource
 own_node_spec_source(void)
 {
@@ -245,17 +245,17 @@ own_node_spec_source(void)
 	return is_own_source(source) ? source : PGC_S_DEFAULT;
 }
 
-/* One that this session has a value of its own for, and where that is from. */
+/* A setting of the server with a value of this session's own, and the source of that. */
 static const char *own_setting = NULL;
 static GucSource own_source;
 
 /*
- * Notice a value that is not the server's, from before the library was loaded.
+ * Notice a value of the session's own, from before the library was loaded.
  *
- * PostgreSQL is about to refuse it with a WARNING.  After a SET the server's value
- * then counts.  But start-up options, and what ALTER ROLE or ALTER DATABASE says, have
- * replaced what the configuration says, and the default would count; and so it is in a
- * parallel worker, where the leader has not loaded the library.
+ * PostgreSQL is about to refuse it with a WARNING.  If it was SET, the server's value then
+ * comes into force.  But start-up options, ALTER ROLE and ALTER DATABASE have replaced the
+ * configured value, so the default would come into force; likewise in a parallel worker
+ * whose leader has not loaded the library.
  */
 static void
 notice_own_value(const char *name)
@@ -272,7 +272,7 @@ notice_own_value(const char *name)
 	own_source = source;
 }
 
-/* 55P02 in a session that has a value of its own: it shall not generate by that. */
+/* 55P02 in a session with a value of its own. */
 void
 check_server_settings(void)
 {

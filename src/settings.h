@@ -16,7 +16,7 @@
 #define ALLOWANCE_SETTING	"scru64.rollback_allowance"
 #define REALM_SETTING		"scru64.realm"
 
-/* scru64.node_spec; node_id_size is 0 if it is empty. */
+/* scru64.node_spec; its node_id_size is 0 if it is empty. */
 extern NodeSpec configured_node;
 
 /* The others, in milliseconds and seconds where they are times. */

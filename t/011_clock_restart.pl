@@ -98,7 +98,7 @@ sub refused_ok
 		"$name: ways out");
 
 	my ($now, $id, $then) =
-	  $err =~ /DETAIL:  The clock reads (.*?)\. (?:The last ID of node $spec, (\w{12}), is of|Node $spec has given out no ID yet, and starts after) (.*?)\. /;
+	  $err =~ /DETAIL:  The clock reads (.*?)\. (?:The last ID of node $spec, (\w{12}), is of|Node $spec has issued no ID yet, and starts after) (.*?)\. /;
 	$_ ||= '1970-01-01' foreach ($now, $then);
 	cmp_ok($id, 'ge', $received{$spec}{greatest}, "$name: all IDs are at or below that one")
 	  if defined $id;

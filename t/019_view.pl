@@ -127,7 +127,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT tick_of('$id'::scru64)"), '>', $dura
 is(in_view('1/8', '1'), '', 'after a restart: another node is not there');
 is(scalar(logged($node, $start)), 1, 'after a restart: the log says that the node starts ahead of the clock');
 like(read_file($node->logfile),
-	qr/LOG:  node 2\/8 starts after .*, which is ahead of the clock\n.*DETAIL:  The clock reads .*\. IDs up to then may have been given out before\./,
+	qr/LOG:  node 2\/8 starts after .*, which is ahead of the clock\n.*DETAIL:  The clock reads .*\. IDs up to then may have been issued before\./,
 	'after a restart: and why');
 last_of('2/8', 1);
 is(scalar(logged($node, $start)), 1, 'after a restart: once');

@@ -6,16 +6,16 @@
  * Loads, raises and sets the ceiling for the slots of slots.c, and keeps it on
  * the page of ceiling_page.c.
  *
- * Every ID that leaves is of a tick at or below the ceiling, and the ceiling is
+ * Every ID that is issued is of a tick at or below the ceiling, and the ceiling is
  * flushed to the WAL before.  So in the order of the WAL it stands before every
  * row with such an ID: whatever state a server has by replaying WAL, by a crash, a
  * promotion, a restore to any point, with a row it has the row's ceiling.  It
  * starts above that.  No clock comes into it.
  *
- * With synchronous replication the standbys have to have it as well, or a failover
- * would forget it.  So there are two marks, how far the ceiling has been flushed here
- * and by them, and each session goes by the one that its commits would wait for.
- * What is on its way to the standbys is not waited for before it is needed.
+ * With synchronous replication the standbys need the ceiling as well, or a failover
+ * would lose it.  So there are two marks, one for the ceiling as flushed here and one as
+ * flushed by the standbys, and each session goes by the one that its commits would wait
+ * for.  A session waits for the standbys only when it needs a tick above their mark.
  *
  * What guards what:
  *
@@ -37,12 +37,12 @@
  *	  that the synchronous standbys have flushed, too.
  *
  *	- A raise is a reservation, for this shared memory, of the ticks above the
- *	  page's ceiling up to the new one.  Where the page does not have what it wrote
- *	  last, another version of the library has reserved some, which has slots of
- *	  its own: then all nodes start again above the page's ceiling.
+ *	  page's ceiling up to the new one.  If the page has another ceiling than the one
+ *	  written last, another version of the library, with slots of its own, has reserved
+ *	  ticks: then all nodes start again above the page's ceiling.
  *
- *	- A page that has been there since the slots were loaded is not made anew if
- *	  it disappears, except by scru64_set_ceiling().
+ *	- If the page disappears after the slots were loaded, only scru64_set_ceiling()
+ *	  makes it anew.
  *
  *-------------------------------------------------------------------------
  */
@@ -65,7 +65,7 @@
 #include "shmem/writers.h"
 #include "type/id_time.h"
 
-/* Milliseconds between looks at what the standbys have: few at first, then more. */
+/* Milliseconds between looks at the standbys: few at first, then more. */
 #define MIN_NAP_MS			1
 #define MAX_NAP_MS			200
 
@@ -87,7 +87,7 @@ ceiling_durable(void)
 	return pg_atomic_read_u64(&reservation_of_server()->durable);
 }
 
-/* Standbys are to have a ceiling next, the one that was written last.  Mutex held. */
+/* Send the ceiling written last: the standbys' mark follows when they have it.  Mutex held. */
 static void
 send_written(Reservation *reservation)
 {
@@ -96,11 +96,11 @@ send_written(Reservation *reservation)
 }
 
 /*
- * Keep what the standbys have.
+ * When the standbys have flushed the ceiling that was sent, raise their mark to it, and
+ * send the one written last.
  *
- * The one that is on its way is waited for until it has arrived, even if the ceiling
- * has been raised again and again meanwhile: else a standby that is always a bit
- * behind would never have the last.
+ * Sessions may raise the ceiling faster than a late standby flushes it, which then never
+ * has the one written last.  So the one sent stays the same until the standbys have it.
  */
 static void
 note_standbys(Reservation *reservation)
@@ -124,12 +124,12 @@ note_standbys(Reservation *reservation)
 }
 
 /*
- * The tick up to which IDs of this session may leave.
+ * The tick up to which this session may issue IDs.
  *
  * Ordering: a session reads it after the state of its node, and before it advances
  * that.  It is raised after the ceiling was flushed (litmus: ceiling-before-row), and
- * lowered before all slots are taken from their nodes: then that fails (litmus:
- * durable).
+ * lowered before all nodes lose their slots: then the session cannot advance the state
+ * (litmus: durable).
  */
 uint64
 ceiling_mark(void)
@@ -145,13 +145,13 @@ ceiling_mark(void)
 }
 
 /*
- * Start all nodes above a tick, the ceiling on the page, and give out nothing
- * until that is raised.  Page locked.
+ * Start all nodes above a tick, the ceiling on the page, and issue no ID until that is
+ * raised.  Page locked.
  *
- * Ordering: durable is gone before the slots are.  A session that has found it
- * high enough before advances its node before the slot is taken, or not at all: who
- * finds a new start finds durable gone, by the barrier of slot_give() (litmus: durable).
- * The generation is raised last (litmus: generation).
+ * Ordering: durable is cleared before the nodes lose their slots.  A session that has
+ * found it high enough before that advances its node before the slot is taken, or not at
+ * all: a session that reads a new start finds durable cleared, by the barrier of
+ * slot_give() (litmus: durable).  The generation is raised last (litmus: generation).
  */
 static void
 start_above(uint64 ceiling)
@@ -176,12 +176,12 @@ start_above(uint64 ceiling)
 }
 
 /*
- * How often all slots were started above the ceiling: 0 if they were not, since the
- * server was started.
+ * How often all nodes were started above the ceiling since the server was started.  0:
+ * the ceiling is not loaded yet.
  *
- * Ordering: it is read before the state of a node, the ceiling and the clock, and raised
- * after these have changed.  So what a session asks for is of this generation, or of an
- * older one and no longer wanted, see ceiling_raise() (litmus: generation).
+ * Ordering: a session reads it before the clock, the ceiling and the state of its node,
+ * and start_above() raises it after it has changed these.  So a raise that the session
+ * decides on by what was there before has an older generation (litmus: generation).
  */
 uint32
 ceiling_generation(void)
@@ -199,8 +199,8 @@ ceiling_generation(void)
  *	now			the clock, in ticks
  *	allowance	scru64.rollback_allowance, in ticks
  *
- * Without a page nobody knows what was given out: not more than the allowance
- * ahead of the clock, if that was right.
+ * Without a page nobody knows which IDs were issued: none that was more than the
+ * allowance ahead of the clock, if that was right.
  */
 void
 ceiling_load(uint64 now, uint64 allowance)
@@ -229,11 +229,11 @@ ceiling_load(uint64 now, uint64 allowance)
 }
 
 /*
- * The ceiling that this server has written last, or was started with, in ticks.
- * Nobody raises or sets it until it is let go.
+ * Lock the ceiling: nobody raises or sets it meanwhile.  Returns the one that this server
+ * has written last, or was started with, in ticks.
  */
 uint64
-scru64_ceiling_hold(void)
+scru64_ceiling_lock(void)
 {
 	ceiling_load(clock_tick(), allowance_ticks());
 	(void) ceiling_page_lock(true);
@@ -241,7 +241,7 @@ scru64_ceiling_hold(void)
 }
 
 void
-scru64_ceiling_let_go(void)
+scru64_ceiling_unlock(void)
 {
 	ceiling_page_unlock();
 }
@@ -260,12 +260,12 @@ publish(Reservation *reservation, uint64 ceiling, XLogRecPtr written_at)
 }
 
 /*
- * Raise the ceiling to a tick, unless it is high enough by now.  Whoever does not want to
- * wait leaves it to the session that is just raising it.
+ * Raise the ceiling to a tick, unless it is high enough by now.  A caller that does not
+ * want to wait leaves it to the session that is just raising it.
  *
- * Not if all nodes have been started anew since generation was read.  The caller may have
- * decided by a clock that was wrong; when that had been corrected, scru64_set_ceiling()
- * has lowered the ceiling, and this would raise it again.
+ * Nothing is done if all nodes have been started anew since the caller read generation.
+ * It may have decided by a wrong clock: if that was corrected since, and
+ * scru64_set_ceiling() has lowered the ceiling, this would raise it again.
  */
 void
 ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait)
@@ -290,10 +290,10 @@ ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait)
 }
 
 /*
- * Wait until the standbys have the ceiling of a tick, as far as it has been raised.
+ * Wait until the standbys have flushed the ceiling of a tick, as far as it has been raised.
  *
- * What they have reached is known from their last answer, and an idle one has nothing
- * to answer to.  So after a while the ceiling is raised by a tick.
+ * A standby tells how far it is when it has got more WAL, and an idle one gets none.  So
+ * after a while the session raises the ceiling by a tick, for the standby to answer.
  */
 void
 ceiling_wait_for_standbys(uint32 generation, uint64 tick)
@@ -318,8 +318,8 @@ ceiling_wait_for_standbys(uint32 generation, uint64 tick)
 /*
  * scru64_create_ceiling() -> void
  *
- * For CREATE EXTENSION: make the page, if there is none, with a ceiling that says
- * that nothing was given out.
+ * For CREATE EXTENSION: make the page, if there is none, with the ceiling 0: no ID was
+ * issued.
  */
 Datum
 scru64_create_ceiling(PG_FUNCTION_ARGS)
@@ -338,8 +338,8 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 }
 
 /*
- * Whatever was given out and whatever the page says: all nodes of this server
- * start after a tick.  Not to be called during recovery.
+ * Start all nodes of this server after a tick, whatever they have issued and whatever the
+ * page says.  Not to be called during recovery.
  */
 void
 ceiling_set(uint64 ceiling)
@@ -348,9 +348,9 @@ ceiling_set(uint64 ceiling)
 	XLogRecPtr	written_at;
 
 	/*
-	 * First the slots: so nothing leaves that the new ceiling does not cover.  If
-	 * it cannot be written, the next raise finds the old one on the page.  The
-	 * standbys get it with that raise.
+	 * First the slots: so no ID is issued that the new ceiling does not cover.  If it
+	 * cannot be written, the next raise finds the old one on the page.  The standbys
+	 * get it with that raise.
 	 */
 	(void) ceiling_page_lock(true);
 	start_above(ceiling);

@@ -20,7 +20,7 @@ extern void ceiling_wait_for_standbys(uint32 generation, uint64 tick);
 extern void ceiling_set(uint64 ceiling);
 
 /* For the lease worker */
-extern PGDLLEXPORT uint64 scru64_ceiling_hold(void);
-extern PGDLLEXPORT void scru64_ceiling_let_go(void);
+extern PGDLLEXPORT uint64 scru64_ceiling_lock(void);
+extern PGDLLEXPORT void scru64_ceiling_unlock(void);
 
 #endif							/* CEILING_H */

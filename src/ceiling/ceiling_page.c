@@ -17,9 +17,9 @@
  *	- The lock is held by one session of the server at a time, also of those that
  *	  have another version of this library.
  *
- * The lock is the one under which a relation is extended: it is let go at an
- * error, can be waited for cancellably, and also excludes the other processes of
- * a parallel query.  No other heavyweight lock may be taken while it is held.
+ * The lock is the one under which a relation is extended: an error releases it, a wait for
+ * it can be cancelled, and it also excludes the other processes of a parallel query.  No
+ * other heavyweight lock may be taken while it is held.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,20 +42,20 @@
 
 #include "ceiling/ceiling_page.h"
 
-/* Below every OID that a server gives out, and in no catalog of PostgreSQL. */
+/* Below every OID that a server assigns, and in no catalog of PostgreSQL. */
 #define CEILING_FILE		9864
 #define CEILING_PATH		"global/" CppAsString2(CEILING_FILE)
 
 #define CEILING_MAGIC		0x5c646e63
 #define CEILING_VERSION		1
 
-/* What is on the page behind its header. */
+/* The contents of the page, behind its header. */
 typedef struct CeilingPage
 {
 	uint32		magic;
 	uint32		version;
 	uint64		ceiling;		/* in ticks */
-	pg_crc32c	crc;			/* CRC-32C of what is before it */
+	pg_crc32c	crc;			/* CRC-32C of the fields before it */
 } CeilingPage;
 
 #define CEILING_PAGE_LEN	(offsetof(CeilingPage, crc) + sizeof(pg_crc32c))
@@ -95,13 +95,11 @@ ceiling_page_damaged(const char *reason)
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("file \"%s\" is damaged", CEILING_PATH),
 			 errdetail("%s", reason),
-			 errhint("No ID is generated, because it might have been given out before. Set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+			 errhint("No ID is generated, because it might have been issued before. Set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 "scru64.node_spec", "scru64_set_ceiling()")));
 }
 
-/*
- * The file as it is now: what this process knows of it may be out of date.
- */
+/* The file as it is now: this process may have its size of before. */
 static SMgrRelation
 open_file(void)
 {
@@ -213,10 +211,7 @@ ceiling_page_read(uint64 *ceiling)
 	return true;
 }
 
-/*
- * See to it that the file is ours and has its one page.  A crash here leaves it
- * empty or zero.
- */
+/* Make sure that the file is ours and has its one page.  A crash here leaves it empty or zero. */
 static void
 provide_page(void)
 {
@@ -249,7 +244,7 @@ fill_page(Page page, uint64 ceiling)
 	contents.crc = contents_crc(&contents);
 	PageInit(page, BLCKSZ, 0);
 	memcpy(PageGetContents(page), &contents, CEILING_PAGE_LEN);
-	/* what is behind it is a hole, which the WAL leaves out */
+	/* behind it is a hole, which the WAL leaves out */
 	((PageHeader) page)->pd_lower = PageGetContents(page) - page + CEILING_PAGE_LEN;
 }
 
@@ -264,7 +259,7 @@ ceiling_page_write(uint64 ceiling)
 	XLogRecPtr	lsn;
 
 	provide_page();
-	/* does not read, so that a damaged page is no obstacle */
+	/* does not read, so a damaged page does not matter */
 	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
 									   RBM_ZERO_AND_LOCK, NULL, true);
 

@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * standbys.c
- *		What the synchronous standbys have, and who waits for them.
+ *		How far the synchronous standbys are, and whether to wait for them.
  *
  * PostgreSQL's own wait, SyncRepWaitForLSN(), is made for commits: it swallows a
- * cancel, tells of a commit, and does not expect two sessions that wait for one
- * record.  So here is only what the standbys have reached, as their WAL senders keep
- * it for those waits.
+ * cancel, reports a commit, and does not expect two sessions to wait for one record.
+ * So only the position is taken from there, as the WAL senders keep it for those waits.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,8 +51,8 @@ standbys_are_waited_for(void)
 /*
  * How far the synchronous standbys that count have flushed the WAL.
  *
- * synchronous_commit tells what a commit waits for: that they have received, flushed
- * or replayed it.  What they have flushed is what a failover finds.
+ * By synchronous_commit a commit waits until they have received, flushed or replayed it.
+ * A failover finds what they have flushed.
  */
 XLogRecPtr
 standbys_reached(void)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * standbys.h
- *		What the synchronous standbys have, and who waits for them.
+ *		How far the synchronous standbys are, and whether to wait for them.
  *
  *-------------------------------------------------------------------------
  */

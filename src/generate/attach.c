@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * attach.c
- *		The session's node: find its slot, and see to it that it may enter a tick.
+ *		The session's node: find its slot, and open a tick for it.
  *
  * Invariants:
  *
- *	- session_node.slot is NULL, or the slot that session_node.key had when it was
- *	  found, after the ceiling was loaded.  It may be another node's since: the key in
- *	  it tells.
+ *	- session_node.slot is NULL, or the slot of session_node.key at the time when it was
+ *	  found, after the ceiling was loaded.  If it has been given to another node since,
+ *	  it has another key.
  *
- *	- session_node.open_tick was found to be at or below the ceiling, as far as that was
- *	  safe for this session then, and within the lease's window.
+ *	- session_node.open_tick was at or below the ceiling that this session may use, and
+ *	  within the lease's window, when it was opened.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,8 +34,8 @@
 #include "shmem/node_slots.h"
 
 /*
- * See to it that the node has reached the previous ID of its spec.  False if its
- * slot has to be looked for again.
+ * Has the node reached the previous ID of its spec?  If not, advance it there, or raise
+ * the ceiling for that: then find its slot again.
  */
 static bool
 continue_after_prev(uint32 generation, NodeSlot *slot, uint64 state)
@@ -79,7 +79,7 @@ attach_configured(uint64 now, uint64 allowance)
 	uint32		generation;
 	uint64		state;
 	NodeSlot   *slot;
-	NodeReport	obstacle;
+	NodeReport	conflict;
 
 	session_node.key = node_key(spec->node);
 	session_node.generator = generator_make(spec->node);
@@ -88,12 +88,12 @@ attach_configured(uint64 now, uint64 allowance)
 	ceiling_load(now, allowance);
 	do
 	{
-		/* another session may take the slot away again and again */
+		/* other sessions may evict the node again and again */
 		CHECK_FOR_INTERRUPTS();
 		generation = ceiling_generation();
-		slot = node_slots_find(spec->node, now, allowance, &state, &obstacle);
+		slot = node_slots_find(spec->node, now, allowance, &state, &conflict);
 		if (slot == NULL)
-			node_overlaps(&obstacle);
+			node_overlaps(&conflict);
 	} while (!continue_after_prev(generation, slot, state));
 
 	if (!node_state_is_id(state) && node_state_tick(state) > now)
@@ -106,8 +106,8 @@ attach_configured(uint64 now, uint64 allowance)
 /*
  * Find the slot of the session's node.
  *
- * A session that has a slot has passed the test for recovery, which never
- * comes back in the life of a session.
+ * A server that has left recovery never returns to it with a session connected, so the
+ * test for it is needed only here.
  */
 pg_noinline void
 attach_node(void)
@@ -127,13 +127,13 @@ attach_node(void)
 }
 
 /*
- * See to it that IDs of this tick may leave in this session.  False if they may not
- * yet, after what could be done about it.
+ * Open a tick for the session: raise the ceiling, wait for standbys or for the lease.
+ * False if it is not open yet: look at the node again.
  *
- *	generation	ceiling_generation(), from before all else was read
- *	now			the clock of the call, which may be earlier by now
+ *	generation	ceiling_generation(), read before all else
+ *	now			the clock by which the call goes
  *	overflow	is the tick before it full?
- *	raised		set if the session has waited for the ceiling of this tick
+ *	raised		set if the session has waited for the ceiling
  */
 bool
 open_tick(uint32 generation, uint64 tick, uint64 now, bool overflow, bool *raised)
@@ -157,7 +157,7 @@ open_tick(uint32 generation, uint64 tick, uint64 now, bool overflow, bool *raise
 		case LOOK_AHEAD_ENTER:
 			break;
 		case LOOK_AHEAD_ENTER_AND_RAISE:
-			/* not in a call that goes by the ceiling: it has waited for one raise */
+			/* a call that goes by the ceiling has waited for one raise already */
 			if (now < asked.mark)
 				ceiling_raise(generation, asked.durable + 1, target, false);
 			break;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * attach.h
- *		The session's node: find its slot, and see to it that it may enter a tick.
+ *		The session's node: find its slot, and open a tick for it.
  *
  *-------------------------------------------------------------------------
  */

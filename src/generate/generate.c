@@ -11,8 +11,9 @@
  *
  *	- An ID is returned only after it was written to its node's slot by a
  *	  compare-and-swap from the state that it was computed from.
- *	- An ID is of a tick that is open to this session, see attach.c, whoever has entered
- *	  it.  That is found out after its state was read, and before the compare-and-swap.
+ *	- An ID is of a tick that is open to this session (attach.c), whichever session has
+ *	  entered it.  The session tests this after it has read the node's state, and before
+ *	  the compare-and-swap.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,25 +42,22 @@
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
 
-/* What has happened in a call, so far. */
+/* What a call has waited for, so far. */
 typedef struct Call
 {
-	bool		waited;			/* for the clock, with this ID */
-	bool		raised;			/* has it waited for the ceiling to be raised? */
+	bool		waited;			/* for the clock, for this ID */
+	bool		raised;			/* for the ceiling to be raised */
 } Call;
 
 /* Advance the node to an ID.  False if another session was faster. */
 static inline bool
-take(uint64 *state, uint64 next)
+issue(uint64 *state, uint64 next)
 {
 	about_to_issue(next);
 	return node_slot_advance(session_node.slot, state, next);
 }
 
-/*
- * Keep the clock as this node's sessions have last seen it, in ticks, and notice
- * when it goes back.
- */
+/* Keep the clock as the node's sessions have last seen it, and notice when it goes back. */
 static void
 observe_clock(NodeSlot *slot, uint64 now)
 {
@@ -70,9 +68,8 @@ observe_clock(NodeSlot *slot, uint64 now)
 	else if (now < seen)
 	{
 		/*
-		 * Another session may have read the clock after this one did.  So read
-		 * it again, after what was seen was read: now only a clock that went
-		 * back can be behind it.
+		 * Another session may have read the clock after this one, and written it
+		 * before.  Read again, the clock is behind that only if it went back.
 		 */
 		pg_read_barrier();
 		now = clock_tick();
@@ -85,7 +82,7 @@ observe_clock(NodeSlot *slot, uint64 now)
 	}
 }
 
-/* Has the node given out the last ID of a tick?  A start only reads as if it had. */
+/* Has the node issued the last ID of a tick?  A start only reads as if it had. */
 static bool
 is_full(uint64 state)
 {
@@ -94,7 +91,7 @@ is_full(uint64 state)
 	return node_state_is_id(state) && (state & max_counter) == max_counter;
 }
 
-/* Advance the node to an ID of a tick that it enters.  False: read the state anew. */
+/* Advance the node to an ID of a tick that it enters.  False: look at the node again. */
 static bool
 enter_tick(uint32 generation, uint64 *state, uint64 last, uint64 next, uint64 now,
 		   bool overflow, Call *call)
@@ -102,7 +99,7 @@ enter_tick(uint32 generation, uint64 *state, uint64 last, uint64 next, uint64 no
 	NodeSlot   *slot = session_node.slot;
 
 	if (!open_tick(generation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
-		!take(state, next))
+		!issue(state, next))
 		return false;
 	if (overflow)
 		node_slot_count(slot, NODE_OVERFLOWS);
@@ -134,9 +131,9 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 /*
  * The clock by which a call goes on.
  *
- * A raise may take longer than it reaches ahead.  The session that has waited for it finds
- * the clock above the ceiling then, and would have to raise it again, for ever.  So it
- * goes on by the ceiling.
+ * A raise may take longer than it reaches ahead.  The session that has waited for it then
+ * finds the clock above the ceiling again, and if it went by the clock, it would raise
+ * the ceiling for ever.  So it goes by the ceiling.
  */
 static uint64
 clock_of_call(const Call *call)
@@ -147,8 +144,8 @@ clock_of_call(const Call *call)
 }
 
 /*
- * All that generator_increment() does not do.  False if there is nothing to
- * advance to yet: read the state anew.
+ * All that generator_increment() does not do.  False if there is no ID yet: look at the
+ * node again.
  */
 static bool
 next_by_rules(Call *call, uint64_t *next)
@@ -179,7 +176,7 @@ next_by_rules(Call *call, uint64_t *next)
 		return enter_tick(generation, &state, last, *next, now,
 						  full && verdict == GENERATOR_NEXT_BY_OVERFLOW, call);
 	if (call->raised)
-		call->raised = false;	/* perhaps by the clock itself */
+		call->raised = false;	/* then by the clock */
 	else if (verdict == GENERATOR_WAIT)
 		wait_for_clock(state, full, generator_due(generator, last, allowance), call);
 	else if (verdict == GENERATOR_EXHAUSTED)
@@ -198,13 +195,12 @@ next_by_rules(Call *call, uint64_t *next)
  * The next ID, if it is another one of a tick that is open.  False if there is more to
  * do, or another session was faster.
  *
- * The clock is read before the state, so that little time passes, in which
- * another session could be faster, between reading and advancing it.  If one
- * was, and has read a later clock, then the state reads as ahead of the clock
- * here: the case that is provided for anyway.
+ * The clock is read before the state, so that another session has little time to advance
+ * the state between read and compare-and-swap.  Another session that has read a later
+ * clock may advance it before the read: then the state is ahead of the clock, as under
+ * load.
  *
- * Inlined by order: compilers need not where there are several callers, and the call
- * would be a large part of what an ID costs.
+ * Always inlined: the call would be a large part of the cost of an ID.
  */
 static pg_attribute_always_inline bool
 next_at_once(uint64_t *next)
@@ -222,7 +218,7 @@ next_at_once(uint64_t *next)
 	/* ahead of the clock, by load or because the clock went back */
 	if (scru64_get_timestamp(*next) != now)
 		observe_clock(session_node.slot, now);
-	return take(&state, *next);
+	return issue(&state, *next);
 }
 
 /* The next ID, whatever it takes. */

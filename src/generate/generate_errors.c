@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * generate_errors.c
- *		What generation says: its errors, and its lines in the log.
+ *		The errors of generation, and its lines in the log.
  *
- * Says it of the session's node, and decides nothing but how often something is
+ * All are about the session's node.  Nothing is decided here but how often a line is
  * logged.
  *
  *-------------------------------------------------------------------------
@@ -62,7 +62,7 @@ state_text(Scru64Node node, uint64 state)
 						node_text(node));
 	time = time_text(time_of_tick(node_state_tick(state)));
 	if (!node_state_is_id(state))
-		return psprintf("Node %s has given out no ID yet, and starts after %s.",
+		return psprintf("Node %s has issued no ID yet, and starts after %s.",
 						node_text(node), time);
 	base36_encode(state, id);
 	return psprintf("The last ID of node %s, %s, is of %s.",
@@ -73,7 +73,7 @@ state_text(Scru64Node node, uint64 state)
  * Errors
  */
 
-/* 25006: what PreventCommandDuringRecovery() says, and a hint */
+/* 25006: as PreventCommandDuringRecovery(), and a hint */
 void
 generate_in_recovery(void)
 {
@@ -103,18 +103,18 @@ node_spec_not_set(void)
 
 /* 55006 */
 void
-node_overlaps(const NodeReport *obstacle)
+node_overlaps(const NodeReport *conflict)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
 			 errmsg("node %s overlaps node %s, which is in use on this server",
-					session_node_text(), node_text(obstacle->node)),
-			 errdetail("%s", state_text(obstacle->node, obstacle->state)),
+					session_node_text(), node_text(conflict->node)),
+			 errdetail("%s", state_text(conflict->node, conflict->state)),
 			 errhint("Choose node_ids of which none is a bit prefix of another, or wait until the other node has been idle for longer than \"%s\".",
 					 ALLOWANCE_SETTING)));
 }
 
-/* 58000; state: where the node is, or its node_prev */
+/* 58000; state: the node's, or its node_prev */
 void
 clock_behind(uint64 state)
 {
@@ -134,8 +134,8 @@ clock_behind(uint64 state)
 }
 
 /*
- * 55000.  Why an attempt failed is not for everybody: it may name the realm's host and
- * user.
+ * 55000.  The reason why an attempt failed is in the log and the view: it may name the
+ * realm's host and user.
  */
 void
 no_lease(const LeaseInfo *info, bool has_place)
@@ -155,7 +155,7 @@ no_lease(const LeaseInfo *info, bool has_place)
 					 "scru64_lease")));
 }
 
-/* 55000; tick: of the ID that is not given out */
+/* 55000; tick: of the ID that was asked for */
 void
 lease_is_over(const LeaseInfo *info, uint64 tick)
 {
@@ -176,7 +176,7 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
  * The log: each at most once in a while for a node, or for a source of node specs
  */
 
-/* The node starts in the future, where its first ID will be. */
+/* The node starts ahead of the clock. */
 void
 log_start(uint64 state)
 {
@@ -185,7 +185,7 @@ log_start(uint64 state)
 	ereport(LOG,
 			(errmsg("node %s starts after %s, which is ahead of the clock",
 					session_node_text(), time_text(time_of_tick(node_state_tick(state)))),
-			 errdetail("The clock reads %s. IDs up to then may have been given out before.",
+			 errdetail("The clock reads %s. IDs up to then may have been issued before.",
 					   time_text(GetCurrentTimestamp()))));
 }
 
@@ -217,10 +217,10 @@ log_wait(uint64 state)
 			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: it needs a smaller %s.",
 					 session_node_is_leased() ?
 					 "node_id_size, down to \"scru64.lease_node_id_size_min\"" : "node_id_size") :
-			 errhint("IDs up to then may have been given out before. The wait ends by itself.")));
+			 errhint("IDs up to then may have been issued before. The wait ends by itself.")));
 }
 
-/* A node spec of the session's own takes precedence over the lease. */
+/* The session's own node spec takes precedence over the lease. */
 void
 log_own_node_spec(void)
 {

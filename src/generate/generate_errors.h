@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * generate_errors.h
- *		What generation says: its errors, and its lines in the log.
+ *		The errors of generation, and its lines in the log.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,7 @@
 
 pg_noreturn extern void generate_in_recovery(void);
 pg_noreturn extern void node_spec_not_set(void);
-pg_noreturn extern void node_overlaps(const NodeReport *obstacle);
+pg_noreturn extern void node_overlaps(const NodeReport *conflict);
 pg_noreturn extern void clock_behind(uint64 state);
 pg_noreturn extern void no_lease(const LeaseInfo *info, bool has_place);
 pg_noreturn extern void lease_is_over(const LeaseInfo *info, uint64 tick);

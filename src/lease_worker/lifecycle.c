@@ -119,10 +119,10 @@ activate_standby_lease(Worker *worker)
 
 	lease.is_standby_lease = false;
 	StartTransactionCommand();
-	start = Max(lease.start_tick, scru64_ceiling_hold());
+	start = Max(lease.start_tick, scru64_ceiling_lock());
 	in_window = start < lease.limit_tick;
 	activated = in_window && scru64_leased_activate(&lease, start);
-	scru64_ceiling_let_go();
+	scru64_ceiling_unlock();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(context);
 	log_promotion(&lease, activated, in_window);
@@ -159,7 +159,7 @@ resume_lease(Worker *worker)
 	if (!in_recovery)
 	{
 		StartTransactionCommand();
-		ceiling = scru64_ceiling_hold();
+		ceiling = scru64_ceiling_lock();
 	}
 	resumed = scru64_leased_recall(&lease) && lease.conninfo_hash == worker->conninfo_hash &&
 		(lease.is_standby_lease || scru64_leased_look(&look) ||
@@ -167,7 +167,7 @@ resume_lease(Worker *worker)
 		  scru64_leased_activate(&lease, ceiling)));
 	if (!in_recovery)
 	{
-		scru64_ceiling_let_go();
+		scru64_ceiling_unlock();
 		CommitTransactionCommand();
 	}
 	if (resumed)

@@ -22,8 +22,8 @@ bool
 generator_hopeless(uint64_t timestamp, uint64_t now, uint64_t allowance)
 {
 	/*
-	 * What is worth a wait: a node that is merely saturated asks for one tick more
-	 * than the allowance, whatever the allowance is.
+	 * A saturated node asks for one tick more than the allowance, and shall wait for
+	 * it, even if the allowance is 0.
 	 */
 	uint64_t	longest_lead = allowance > 0 ? 2 * allowance : 1;
 

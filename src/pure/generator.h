@@ -65,8 +65,8 @@ generator_make(Scru64Node node)
 }
 
 /*
- * The last ID of this node in a tick: where a node starts that has given out
- * nothing, or nothing after that tick.  The next ID is in a later tick.
+ * The last ID that this node can have in a tick.  A node that starts there has its next
+ * ID in a later tick.
  */
 static inline uint64_t
 generator_last_of_tick(const Generator *generator, uint64_t timestamp)
@@ -76,8 +76,8 @@ generator_last_of_tick(const Generator *generator, uint64_t timestamp)
 }
 
 /*
- * No ID of this node that comes after last is less than this: after the last one of a
- * tick there is none in that.
+ * A lower bound of this node's IDs after last.  After the last one of a tick they are in
+ * the next.
  */
 static inline uint64_t
 generator_first_after(const Generator *generator, uint64_t last)
@@ -87,10 +87,9 @@ generator_first_after(const Generator *generator, uint64_t last)
 }
 
 /*
- * Rule 2, the case of nearly every ID under load, by itself so that callers
- * can have it inline and without drawing random bits.  False, with *next
- * untouched, where it does not apply.  Never true for a last of a reserved tick
- * or of no ID at all, above SCRU64_MAX_ID.
+ * Rule 2, the case of nearly every ID under load, by itself: callers inline it, and draw
+ * no random bits.  False, with *next untouched, where it does not apply.  Never true for
+ * a last of a reserved tick, or above SCRU64_MAX_ID, which is no ID.
  */
 static inline bool
 generator_increment(const Generator *generator, uint64_t last, uint64_t now,
@@ -109,7 +108,7 @@ generator_increment(const Generator *generator, uint64_t last, uint64_t now,
 /*
  * All rules.
  *
- *	last		last ID given out, with this node's own bits, or
+ *	last		last ID issued, with this node's own bits, or
  *				generator_last_of_tick(); of tick 0 only the latter
  *	now			the clock, in ticks
  *	allowance	how far an ID may be ahead of the clock, in ticks, below 2^32
@@ -122,10 +121,7 @@ extern GeneratorVerdict generator_next(const Generator *generator,
 									   uint64_t allowance, uint32_t random,
 									   uint64_t *next);
 
-/*
- * The tick that the clock has to reach before the ID after last can be given
- * out.
- */
+/* The tick that the clock has to reach before the ID after last can be issued. */
 extern uint64_t generator_due(const Generator *generator, uint64_t last,
 							  uint64_t allowance);
 

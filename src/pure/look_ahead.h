@@ -3,14 +3,12 @@
  * look_ahead.h
  *		May a node enter a tick, and how far is the ceiling to be raised?
  *
- * Knows nothing of PostgreSQL.  Pure: what is known of the tick, the clock and the
- * ceiling goes in, what to do comes out.  ceiling.c says what the ceiling is, and
- * raises it.  All times are in ticks.
+ * Knows nothing of PostgreSQL.  Pure: the tick, the clock and the ceiling go in, a verdict
+ * comes out.  ceiling.c explains the ceiling, and raises it.  All times are in ticks.
  *
- * A raise costs a write to the WAL, so the ceiling is put some way ahead, and
- * whoever comes near it raises it while the others go on.  But a server that is
- * restarted begins above the ceiling, and gives out nothing before: so it is not
- * put farther ahead than need be.
+ * A raise costs a write to the WAL, so the ceiling is put some way ahead, and the session
+ * that comes near it raises it while the others go on.  But after a restart all nodes
+ * start above the ceiling: so it is not put farther ahead than necessary.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,20 +27,19 @@
 #define LOOK_AHEAD_EARLY_TICKS		11
 
 /*
- * A node that overflows goes on to do so: it gets the next 10 s at once, which is
- * all of the default allowance, and beyond that LOOK_AHEAD_TICKS more than it has
- * used up.
+ * A node that overflows will do so again: it gets the next 10 s at once, all of the
+ * default allowance, and beyond that LOOK_AHEAD_TICKS more than it has used.
  */
 #define LOOK_AHEAD_OVERFLOW_TICKS	39
 
-/* What a node asks for that wants to enter a tick. */
+/* A node asks to enter a tick. */
 typedef struct LookAhead
 {
 	uint64_t	tick;
 	uint64_t	now;			/* the clock */
 	uint64_t	allowance;		/* how far an ID may be ahead of it */
-	uint64_t	durable;		/* the ceiling that was flushed here, */
-	uint64_t	mark;			/* and the one that this session may use */
+	uint64_t	durable;		/* the ceiling, as flushed here, */
+	uint64_t	mark;			/* and as this session may use it */
 	uint64_t	limit;			/* the last tick of the node's lease */
 	bool		overflow;		/* is the tick before it full? */
 } LookAhead;
@@ -57,8 +54,8 @@ typedef enum LookAheadVerdict
 } LookAheadVerdict;
 
 /*
- * How far ahead of the clock anything may be that a restart has to start above:
- * it begins one tick later, and that has to be within the allowance.
+ * How far the ceiling, and an ID, may be ahead of the clock: nodes start one tick later
+ * after a restart, and that tick has to be within the allowance.
  */
 static inline uint64_t
 look_ahead_most(uint64_t allowance)
@@ -67,8 +64,8 @@ look_ahead_most(uint64_t allowance)
 }
 
 /*
- * What to do about a tick.  *target is where the ceiling is to be raised to; it is
- * set if and only if the verdict is to raise, and never below the tick.
+ * May the node enter the tick?  *target is where to raise the ceiling to, never below the
+ * tick; it is set if and only if the verdict is to raise.
  */
 extern LookAheadVerdict look_ahead(const LookAhead *asked, uint64_t *target);
 

@@ -1,10 +1,10 @@
 /*------------------------------------------------------------------------
  *
  * node_slots.c
- *		The nodes that sessions have set: which has which slot.
+ *		The slots of configured nodes.
  *
- * See slots.c for what guards what; the lock is held, exclusively, in all functions
- * that are not called from outside.
+ * See slots.c for what guards what.  The static functions are called with the lock held
+ * exclusively.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,10 +35,8 @@ forget_retired(int place)
 }
 
 /*
- * Keep the last ID of a node that has lost its slot.
- *
- * A start need not be kept: the floor is there or above, and nothing was given
- * out.
+ * Keep the last ID of a node that has lost its slot.  A start need not be kept: the node
+ * has issued nothing.
  */
 static void
 retire_state(NodeKey key, uint64 state)
@@ -73,14 +71,14 @@ recall_state(NodeKey key)
 	return 0;
 }
 
-/* Is the node of this state in use?  It is not if its last ID is long over. */
+/* Is a node with this state in use?  Not if its last ID is older than the allowance. */
 static bool
 is_in_use(uint64 state, uint64 now, uint64 allowance)
 {
 	return node_state_tick(state) + allowance >= now;
 }
 
-/* The slot, from this one on, of a node that overlaps another; or NULL. */
+/* The first slot from this one on whose node overlaps another; or NULL. */
 static NodeSlot *
 next_overlapping(NodeSlot *slot, Scru64Node node)
 {
@@ -95,32 +93,31 @@ next_overlapping(NodeSlot *slot, Scru64Node node)
 }
 
 /*
- * Forget every node that overlaps this one.  If one is in use, it is reported, and the
- * result is false.  Nothing is forgotten then, unless that one has come into use just
- * now, since nobody prevents that.
+ * Forget the nodes that overlap this one.  False, with *conflict set, at the first that is
+ * in use.
+ *
+ * A session may use a node between the first look at it and slot_take().  So its state is
+ * looked at again.
  */
 static bool
 forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
-				   NodeReport *obstacle)
+				   NodeReport *conflict)
 {
 	NodeSlot   *slot = node_slots->slots;
 
 	for (; (slot = next_overlapping(slot, node)) != NULL; slot++)
 	{
-		slot_report(slot, obstacle);
-		if (is_in_use(obstacle->state, now, allowance))
-			return false;
-	}
-	slot = node_slots->slots;
-	while ((slot = next_overlapping(slot, node)) != NULL)
-	{
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
-		uint64		left = slot_take(slot);
+		uint64		left;
 
+		slot_report(slot, conflict);
+		if (is_in_use(conflict->state, now, allowance))
+			return false;
+		left = slot_take(slot);
 		if (is_in_use(left, now, allowance))
 		{
 			slot_give(slot, key, left);
-			slot_report(slot, obstacle);
+			slot_report(slot, conflict);
 			return false;
 		}
 		forget_state(left);
@@ -135,11 +132,11 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 }
 
 /*
- * A slot without a node: a free one, or the one whose sessions have not looked
- * at the clock for longest, taken from its node.
+ * A slot without a node: a free one, or else the node is evicted whose sessions have not
+ * read the clock for longest.
  *
- * The search goes round: when all slots are equally busy, each has the same
- * time to give out IDs before it is taken away again.
+ * The search goes round: when all nodes are equally busy, each has the same time to issue
+ * IDs before it is evicted again.
  */
 static NodeSlot *
 free_slot(void)
@@ -166,7 +163,7 @@ free_slot(void)
 
 static NodeSlot *
 find_or_start(Scru64Node node, uint64 now, uint64 allowance,
-			  NodeReport *obstacle)
+			  NodeReport *conflict)
 {
 	NodeKey		key = node_key(node);
 	NodeSlot   *slot = find_slot(key);
@@ -174,12 +171,12 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 
 	if (slot != NULL)
 		return slot;
-	if (leased_overlaps(node, obstacle))
+	if (leased_overlaps(node, conflict))
 		return NULL;
 	left = recall_state(key);
 	if (left == 0)
 	{
-		if (!forget_overlapping(node, now, allowance, obstacle))
+		if (!forget_overlapping(node, now, allowance, conflict))
 			return NULL;
 		left = new_start(node_slots->floor);
 	}
@@ -192,21 +189,21 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
  *	now			the clock, in ticks
  *	allowance	scru64.rollback_allowance, in ticks
  *
- * NULL if the node overlaps another one that is in use, *obstacle.  Else *state is
- * the node's.  The slot stays good to read for the life of the backend, but may be
- * given to another node at any time: node_slot_read() tells.  Not to be called
- * before the ceiling was loaded.
+ * NULL if the node overlaps another one that is in use, *conflict.  Else *state is
+ * the node's.  The slot stays mapped for as long as the backend runs, but may be given to
+ * another node at any time, which node_slot_read() notices.  Not to be called before the
+ * ceiling was loaded.
  */
 NodeSlot *
 node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
-				NodeReport *obstacle)
+				NodeReport *conflict)
 {
 	NodeSlot   *slot;
 
 	ensure_slots();
 
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	slot = find_or_start(node, now, allowance, obstacle);
+	slot = find_or_start(node, now, allowance, conflict);
 	if (slot != NULL)
 		*state = pg_atomic_read_u64(&slot->state);
 	LWLockRelease(&node_slots->lock);
@@ -229,7 +226,7 @@ node_slots_restart(uint64 floor)
 	LWLockRelease(&node_slots->lock);
 }
 
-/* Copy what there is to know of every node with a slot; returns their number. */
+/* Report every node with a slot; returns their number. */
 int
 node_slots_report(NodeReport reports[NODE_SLOTS + 1])
 {

@@ -1,7 +1,7 @@
 /*------------------------------------------------------------------------
  *
  * node_slots.h
- *		The nodes that sessions have set: which has which slot.
+ *		The slots of configured nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +11,7 @@
 #include "shmem/slots.h"
 
 extern NodeSlot *node_slots_find(Scru64Node node, uint64 now, uint64 allowance,
-								 uint64 *state, NodeReport *obstacle);
+								 uint64 *state, NodeReport *conflict);
 extern void node_slots_restart(uint64 floor);
 extern int	node_slots_report(NodeReport reports[NODE_SLOTS + 1]);
 
