@@ -112,9 +112,8 @@ estimate_alone(PlannerInfo *root, Oid operator, int strategy, List *args, int va
 
 	CHECK_FOR_INTERRUPTS();
 	foreach(lc, args)
-		relabelled = lappend(relabelled,
-							 applyRelabelType(lfirst(lc), INT8OID, -1, InvalidOid,
-											  COERCE_IMPLICIT_CAST, -1, false));
+		relabelled = lappend(relabelled, applyRelabelType(lfirst(lc), INT8OID, -1, InvalidOid,
+														  COERCE_IMPLICIT_CAST, -1, false));
 	return DatumGetFloat8(DirectFunctionCall4(core_estimators[strategy],
 											  PointerGetDatum(root),
 											  ObjectIdGetDatum(operator),
@@ -148,6 +147,10 @@ estimate_bound(const Call *call, OpExpr *op, Bound *tightest[2])
 		return;
 
 	share = estimate_alone(call->root, op->opno, strategy, op->args, 0);
+	/* a function that gives the value may have had a query planned */
+	last_bounds = call->bounds;
+	last_planner_cxt = call->root->planner_cxt;
+
 	bound = hash_search(call->bounds, &op->args, HASH_ENTER, NULL);
 	bound->share = share;
 	other = &tightest[(strategy < BTEqualStrategyNumber) == varonleft ? 0 : 1];
@@ -220,8 +223,8 @@ estimate_below(Node *node, void *call)
 		node = (Node *) ((RestrictInfo *) node)->clause;
 	if (IsA(node, OpExpr))
 	{
-		/* below OR, or estimated already */
-		estimate_conditions(call, list_make1(node));
+		/* ANDed with nothing, or estimated already */
+		estimate_bound(call, (OpExpr *) node, (Bound *[2]) {NULL, NULL});
 		return false;
 	}
 	if (IsA(node, List))
@@ -289,6 +292,7 @@ scru64_ineqsel(PG_FUNCTION_ARGS)
 		estimate_column(&call);
 		bound = hash_search(call.bounds, &args, HASH_FIND, NULL);
 	}
-	PG_RETURN_FLOAT8(bound != NULL ? bound->share :
-					 estimate_alone(root, operator, strategy, args, varRelid));
+	if (bound != NULL)
+		PG_RETURN_FLOAT8(bound->share);
+	PG_RETURN_FLOAT8(estimate_alone(root, operator, strategy, args, varRelid));
 }
