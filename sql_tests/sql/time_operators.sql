@@ -19,6 +19,7 @@ FROM pg_operator AS o
 WHERE 'scru64'::regtype IN (oprleft, oprright)
 	AND 'timestamptz'::regtype IN (oprleft, oprright)
 ORDER BY oprname COLLATE "C", oprleft = 'timestamptz'::regtype;
+SELECT count(*) AS with_support FROM pg_proc WHERE prosupport = 'scru64_time_support'::regproc;
 \set VERBOSITY terse
 SELECT '0u2r85hm2pt3'::scru64 = timestamptz '2026-01-01';
 \set VERBOSITY default
