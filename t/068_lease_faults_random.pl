@@ -33,7 +33,7 @@ my $lines = fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '10', 
 my @servers;
 foreach my $n (1 .. 3)
 {
-	push @servers, fleet_server($template, "server_$n", $lines . ($n == 2 ? $preload : ''), clock => '+0', disk => 1);
+	push @servers, fleet_server($template, "server_$n", $lines . ($n < 3 ? $preload : ''), clock => '+0', disk => 1);
 }
 isnt(wait_for_lease($servers[0], 15), '', 'a lease');
 begin_load($_, 3) foreach (@servers);

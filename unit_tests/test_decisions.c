@@ -225,12 +225,22 @@ a_new_lease_has_its_pause(void)
 	plan.next_lease_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_POSTPONE);
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
 	/* what was left of another one does not count */
 	plan.left_ms = -1;
-	CHECK(next_step(&plan) == STEP_POSTPONE);
+	CHECK(next_step(&plan) == STEP_SLEEP);
 	plan.has_slot = true;
-	CHECK(next_step(&plan) == STEP_POSTPONE);
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	/* nor does a call of a session */
+	plan.has_slot = false;
+	CHECK(!plan_call(&plan));
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	plan.next_lease_ms = 0;
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS);
+	/* the renewal of the one that is held may be later */
+	plan.next_attempt_ms = NOW_MS + 2;
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 2);
 }
 
 static void
@@ -313,7 +323,7 @@ an_unrenewable_lease_is_used_until_there_is_another(void)
 	plan.next_lease_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_POSTPONE);
+	CHECK(next_step(&plan) == STEP_SLEEP);
 	/* to its end and beyond, also after a reload */
 	plan.next_lease_ms = 0;
 	plan.left_ms = -1;
@@ -387,8 +397,7 @@ static bool
 heeds_call(Plan plan)
 {
 	plan.next_attempt_ms = NOW_MS + 60000;
-	plan_call(&plan);
-	return plan.next_attempt_ms <= NOW_MS;
+	return plan_call(&plan) && plan.next_attempt_ms <= NOW_MS;
 }
 
 static void
@@ -400,7 +409,7 @@ calls_of_sessions_are_heeded_once_in_a_while(void)
 	CHECK(!heeds_call(plan));
 	plan.last_called_ms--;
 	CHECK(heeds_call(plan));
-	plan_call(&plan);
+	(void) plan_call(&plan);
 	CHECK(!heeds_call(plan));
 	plan = without_lease();
 	plan.last_called_ms = NOW_MS;
@@ -423,14 +432,14 @@ calls_after_a_failure_make_the_pause_short(void)
 
 			plan_attempt(&plan, false, randoms[i]);
 			planned_ms = plan.next_attempt_ms;
-			plan_call(&plan);
+			(void) plan_call(&plan);
 			CHECK_INT(plan.next_attempt_ms, >=, NOW_MS + MIN_PAUSE_MS / 2);
 			CHECK_INT(plan.next_attempt_ms, <=, NOW_MS + MAX_CALLED_PAUSE_MS);
 			CHECK_INT(plan.next_attempt_ms, <=, planned_ms);
 			/* however often they call */
 			planned_ms = plan.next_attempt_ms;
 			plan.now_ms++;
-			plan_call(&plan);
+			(void) plan_call(&plan);
 			plan.now_ms--;
 			CHECK_INT(plan.next_attempt_ms, ==, planned_ms);
 		}

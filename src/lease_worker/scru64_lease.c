@@ -280,18 +280,6 @@ call_realm(Worker *worker)
  * The loop
  */
 
-/* Sessions call the worker.  Whatever it shows wakes them, and they call again. */
-static void
-answer_sessions(Worker *worker)
-{
-	Plan	   *plan = refresh_plan(worker);
-	int64		planned_ms = plan->next_attempt_ms;
-
-	plan_call(plan);
-	if (plan->next_attempt_ms < planned_ms)
-		show(worker);
-}
-
 /* Sleep until there is something to do, or a signal or a session wakes the worker. */
 static void
 sleep_a_while(Worker *worker)
@@ -303,8 +291,10 @@ sleep_a_while(Worker *worker)
 	{
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (!ConfigReloadPending && scru64_lease_was_called())
-			answer_sessions(worker);
+		/* what is shown wakes the sessions that wait, and they call again: only news */
+		if (!ConfigReloadPending && scru64_lease_was_called() &&
+			plan_call(refresh_plan(worker)))
+			show(worker);
 	}
 }
 
@@ -333,10 +323,6 @@ work(Worker *worker)
 			break;
 		case STEP_CALL:
 			call_realm(worker);
-			break;
-		case STEP_POSTPONE:
-			worker->plan.next_attempt_ms = worker->plan.next_lease_ms;
-			show(worker);
 			break;
 	}
 }

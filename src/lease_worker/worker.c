@@ -53,13 +53,14 @@ show(Worker *worker)
 {
 	LeaseInfo  *info = &worker->info;
 	const HeldLease *held = &worker->held;
-	int64		left_ms = worker->plan.next_attempt_ms - monotonic_ms();
+	const Plan *plan = refresh_plan(worker);
+	int64		left_ms = Max(next_call_ms(plan) - plan->now_ms, 0);
 
-	info->node = has_lease(worker) ? held->node : (Scru64Node) {0};
-	info->is_standby_lease = has_lease(worker) && held->is_standby_lease;
+	info->node = plan->has_lease ? held->node : (Scru64Node) {0};
+	info->is_standby_lease = plan->is_standby_lease;
 	info->granted_at = held->granted_at;
 	info->expires_at = held->expires_at;
-	info->next_attempt_at = GetCurrentTimestamp() + Max(left_ms, 0) * USECS_PER_MSEC;
+	info->next_attempt_at = GetCurrentTimestamp() + left_ms * USECS_PER_MSEC;
 	scru64_lease_set_info(info);
 }
 

@@ -86,28 +86,34 @@ wants_larger(const Plan *plan)
 		node_size_larger(&plan->size) != plan->size.current;
 }
 
+/* When to call the realm: for a new lease not before the pause after the last one. */
+int64_t
+next_call_ms(const Plan *plan)
+{
+	return plan->has_lease && !plan->is_unrenewable ? plan->next_attempt_ms :
+		MAX(plan->next_attempt_ms, plan->next_lease_ms);
+}
+
 /* The order matters: the worker returns what is of no use before it calls the realm. */
 Step
 next_step(const Plan *plan)
 {
-	bool		wants_new = !plan->has_lease || plan->is_unrenewable;
-
 	if (plan->is_standby_lease && !plan->in_recovery)
 		return STEP_ACTIVATE;
 	if (wants_return(plan))
 		return STEP_RETURN;
-	if (plan->now_ms < plan->next_attempt_ms && !wants_larger(plan))
-		return STEP_SLEEP;
-	return wants_new && plan->now_ms < plan->next_lease_ms ? STEP_POSTPONE : STEP_CALL;
+	return plan->now_ms >= next_call_ms(plan) || wants_larger(plan) ? STEP_CALL : STEP_SLEEP;
 }
 
 /*
  * A session calls: there is no lease, or it has come to the end of the window.  The
- * worker tries at once, or soon if it has failed before.
+ * worker tries at once, or soon if it has failed before.  Is that sooner than planned?
  */
-void
+bool
 plan_call(Plan *plan)
 {
+	int64_t		planned_ms = next_call_ms(plan);
+
 	if (plan->failures > 0)
 		plan->next_attempt_ms = MIN(plan->next_attempt_ms, plan->called_attempt_ms);
 	else if (!plan->has_slot || plan->now_ms - plan->last_called_ms >= MIN_LEASE_PAUSE_MS)
@@ -115,6 +121,7 @@ plan_call(Plan *plan)
 		plan->last_called_ms = plan->now_ms;
 		plan->next_attempt_ms = plan->now_ms;
 	}
+	return next_call_ms(plan) < planned_ms;
 }
 
 /*
@@ -192,7 +199,7 @@ int64_t
 sleep_until_ms(const Plan *plan)
 {
 	int64_t		look_ms = node_size_next_look(&plan->size);
-	int64_t		until_ms = plan->next_attempt_ms;
+	int64_t		until_ms = next_call_ms(plan);
 
 	if (plan->has_slot && look_ms >= 0)
 		until_ms = MIN(until_ms, look_ms);

@@ -59,15 +59,15 @@ typedef enum Step
 	STEP_SLEEP,
 	STEP_ACTIVATE,				/* recovery has ended: activate the standby's lease */
 	STEP_RETURN,
-	STEP_CALL,					/* acquire a lease, renew or replace it */
-	STEP_POSTPONE				/* it is too early to acquire one */
+	STEP_CALL					/* acquire a lease, renew or replace it */
 } Step;
 
 extern bool has_expired(const Plan *plan);
 extern bool is_worth_replacing(const Plan *plan);
 extern bool is_exhausted(const Plan *plan);
 extern Step next_step(const Plan *plan);
-extern void plan_call(Plan *plan);
+extern int64_t next_call_ms(const Plan *plan);
+extern bool plan_call(Plan *plan);
 extern int	wanted_size(const Plan *plan);
 extern void plan_attempt(Plan *plan, bool done, uint32_t random);
 extern void plan_new_lease(Plan *plan, int64_t now_ms);

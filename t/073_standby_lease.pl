@@ -1,5 +1,5 @@
-# A standby that preloads the library leases ahead: when it is promoted it has a node at
-# once, though the realm is away, and goes on after all IDs of its primary.
+# A standby that preloads the library has a lease for its promotion: it has a node at once
+# then, though the realm is away, and goes on after all IDs of its primary.
 
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ my $primaries = 0;
 $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 
 # A primary under a load, ahead of the clock by some seconds, and a standby of it that
-# leases ahead.  However slow the machine is, one statement can take a node ahead.
+# has a lease.  However slow the machine is, one statement can take a node ahead.
 sub make_pair
 {
 	my ($lines) = @_;
@@ -91,7 +91,7 @@ sub ok_promoted
 #
 my ($primary, $standby) = make_pair(fleet_lines($realm));
 my $node = held_by($standby);
-isnt($node, '', 'a standby leases ahead');
+isnt($node, '', 'a standby leases a node');
 isnt($node, lease_of($primary), 'another node than its primary');
 is($standby->safe_psql('postgres', 'SELECT scru64_node_spec() IS NULL'), 't', 'no session has it');
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), 0, 'nor has it a slot');
