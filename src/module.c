@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * module.c
- *		What happens when the library is loaded: settings, memory request.
+ *		Loading the library: settings, shared memory, the lease worker.
  *
- * Nothing calls it but PostgreSQL.
+ * Only PostgreSQL calls it.
  *
  *-------------------------------------------------------------------------
  */

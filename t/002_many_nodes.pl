@@ -1,5 +1,5 @@
 # More nodes on one server than there are slots for: nodes lose their slots and
-# come back, and still no ID is given out twice and none too early.
+# come back, and still no ID is issued twice and none too early.
 
 use strict;
 use warnings;

@@ -1,4 +1,4 @@
-# Nodes of which one's bits are a prefix of the other's could give out the same
+# Nodes of which one's bits are a prefix of the other's could issue the same
 # IDs: the second is refused for as long as the first is in use.
 
 use strict;
@@ -223,7 +223,7 @@ FROM (SELECT id, lag(id) OVER (PARTITION BY node ORDER BY ctid) AS previous
 	  FROM ids) i
 )),
 	't|0|0',
-	'no ID was given out twice, and every node had its own in order');
+	'no ID was issued twice, and every node had its own in order');
 
 #
 # While one session is refused all the time, those of the node in use notice

@@ -1,8 +1,8 @@
 # A standby is promoted, or a server restored, in whatever way and with whatever
-# clocks: no ID of any row that it has is given out again, whether the row is
+# clocks: no ID of any row that it has is issued again, whether the row is
 # committed or in a transaction that is prepared.
 #
-# Most of these cases would make IDs twice if what was given out were guessed from
+# Most of these cases would make IDs twice if what was issued were guessed from
 # clocks and commit times.
 
 use strict;
@@ -72,7 +72,7 @@ sub kill_and_promote
 	return;
 }
 
-# The server, which has rows with these IDs, gives out others; its clock is off by
+# The server, which has rows with these IDs, issues others; its clock is off by
 # so much.  If it starts below the last one, then as many as it takes to get there.
 sub others_ok
 {

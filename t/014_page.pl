@@ -1,5 +1,5 @@
 # The page that holds the ceiling is lost, damaged or not ours, and other programs
-# come across it: no ID below those that were given out, or an error and no ID.
+# come across it: no ID below those that were issued, or an error and no ID.
 
 use strict;
 use warnings;
@@ -108,7 +108,7 @@ sub flipped
 }
 
 #
-# The page is made with the extension, and says that nothing was given out.  A crash
+# The page is made with the extension, and says that no ID was issued.  A crash
 # in the middle leaves an empty file, or a zero page, and the extension is not there.
 #
 ok(!-e $file, 'no page without the extension');

@@ -218,7 +218,7 @@ foreach my $to (1 .. $#bindirs)
 	is( $without->safe_psql('everything', qq(
 SELECT id > '$last', extract(epoch FROM id::timestamptz - clock_timestamp()) BETWEEN 3540 AND 3601 FROM scru64_generate() AS id
 )),
-		't|t', "$major, without: IDs are ahead of the clock by the allowance, so above what was given out");
+		't|t', "$major, without: IDs are ahead of the clock by the allowance, so above what was issued");
 	like(read_file($without->logfile), qr/LOG: .* the ceiling of scru64 was lost/, "$major, without: the log says why");
 	$without->stop;
 
@@ -234,7 +234,7 @@ SELECT id > '$last', extract(epoch FROM id::timestamptz - clock_timestamp()) BET
 INSERT INTO event DEFAULT VALUES RETURNING id > '$last', scru64_node_ctr(id) >> 16,
 	scru64_timestamp(id) - scru64_timestamp('$last') < interval '1 min'
 )),
-		't|1|t', "$major, with: the node goes on right above what was given out");
+		't|1|t', "$major, with: the node goes on right above what was issued");
 	unlike(read_file($with->logfile), qr/was lost/, "$major, with: nothing was lost");
 
 	# An operator family has what the version had that it was made with.

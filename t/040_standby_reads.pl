@@ -100,7 +100,7 @@ SELECT count(*) FROM event e JOIN old_event o ON e.id = o.id::scru64)),
 # Failover and back
 #
 
-# IDs that the old primary has given out: the rows, and what a standby may not have
+# IDs that the old primary has issued: the rows, and what a standby may not have
 my %given;
 
 sub insert_ids

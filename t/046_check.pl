@@ -120,7 +120,7 @@ check_ok($workless, 'no worker', 2, qr/no node/);
 $workless->stop;
 
 #
-# A node that is too busy: as soon as it has been given out to the last ID, it stays 256 ms
+# A node that is too busy: as soon as it has issued its last ID, it stays 256 ms
 # below the allowance.
 #
 sub too_busy

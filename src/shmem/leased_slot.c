@@ -124,7 +124,7 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 
 /* Take the slot of the lease from its node, if it has one.  Lock held exclusively. */
 void
-leased_slot_take(void)
+leased_slot_evict(void)
 {
 	NodeKey		key = pg_atomic_read_u32(&node_slots->leased.key);
 
@@ -132,7 +132,7 @@ leased_slot_take(void)
 		return;
 	keep(NULL);
 	node_slots->ended_key = key;
-	node_slots->ended_state = slot_take(&node_slots->leased);
+	node_slots->ended_state = slot_evict(&node_slots->leased);
 }
 
 /* The slot of the server's lease, or NULL while there is none. */
@@ -256,7 +256,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 		result = REPLACE_AHEAD;
 	else
 	{
-		state = slot_take(slot);
+		state = slot_evict(slot);
 		forget_state(state);
 		*last_id = last_of_state(node_of_key(key), state);
 		start_leased(lease, Max(lease->start_tick, node_state_tick(state)));
@@ -292,7 +292,7 @@ scru64_leased_end(void)
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	leased_slot_take();
+	leased_slot_evict();
 	keep(NULL);
 	state = node_slots->ended_state;
 	node = node_of_key(node_slots->ended_key);

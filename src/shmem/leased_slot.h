@@ -46,7 +46,7 @@ typedef enum Replacement
 
 /* For node_slots.c, which holds the lock */
 extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);
-extern void leased_slot_take(void);
+extern void leased_slot_evict(void);
 
 /* For module.c and scru64_set_ceiling() */
 extern void map_kept_lease(void);

@@ -96,8 +96,8 @@ next_overlapping(NodeSlot *slot, Scru64Node node)
  * Forget the nodes that overlap this one.  False, with *conflict set, at the first that is
  * in use.
  *
- * A session may use a node between the first look at it and slot_take().  So its state is
- * looked at again.
+ * A session may use the node between the first look at it and slot_evict().  So its state
+ * is looked at again.
  */
 static bool
 forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
@@ -113,7 +113,7 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 		slot_report(slot, conflict);
 		if (is_in_use(conflict->state, now, allowance))
 			return false;
-		left = slot_take(slot);
+		left = slot_evict(slot);
 		if (is_in_use(left, now, allowance))
 		{
 			slot_give(slot, key, left);
@@ -149,15 +149,15 @@ free_slot(void)
 
 	for (int i = 1; i <= NODE_SLOTS; i++)
 	{
-		NodeSlot   *slot = &node_slots->slots[(node_slots->hand + i) % NODE_SLOTS];
+		NodeSlot   *slot = &node_slots->slots[(node_slots->last_evicted + i) % NODE_SLOTS];
 
 		if (least_recent == NULL ||
 			pg_atomic_read_u64(&slot->clock) < pg_atomic_read_u64(&least_recent->clock))
 			least_recent = slot;
 	}
-	node_slots->hand = (int) (least_recent - node_slots->slots);
+	node_slots->last_evicted = (int) (least_recent - node_slots->slots);
 	key = pg_atomic_read_u32(&least_recent->key);
-	retire_state(key, slot_take(least_recent));
+	retire_state(key, slot_evict(least_recent));
 	return least_recent;
 }
 
@@ -217,10 +217,10 @@ node_slots_restart(uint64 floor)
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < NODE_SLOTS; i++)
-		(void) slot_take(&node_slots->slots[i]);
+		(void) slot_evict(&node_slots->slots[i]);
 	for (int i = 0; i < RETIRED_NODES; i++)
 		node_slots->retired_keys[i] = 0;
-	leased_slot_take();
+	leased_slot_evict();
 	node_slots->floor = floor;
 	restart_watermark(floor);
 	LWLockRelease(&node_slots->lock);

@@ -1,7 +1,7 @@
 /*------------------------------------------------------------------------
  *
  * slot.h
- *		A node's place in shared memory, as sessions use it: without a lock.
+ *		A node's slot in shared memory, as sessions use it: without a lock.
  *
  * See slots.c for what guards what.
  *
@@ -16,11 +16,11 @@
 #include "pure/node_spec.h"
 #include "pure/scru64.h"
 
-/* What is counted of a node: no ID depends on it. */
+/* The counts of a node.  No ID depends on them. */
 typedef enum NodeCount
 {
 	NODE_OVERFLOWS,				/* ticks entered because the counter was full */
-	NODE_ROLLBACKS,				/* times the clock was seen to go back */
+	NODE_ROLLBACKS,				/* times the clock went back */
 	NODE_WAITS,					/* IDs that had to wait for the clock, */
 	NODE_SATURATED,				/* and those of them because the counter was full */
 	NODE_USED,					/* IDs of the ticks before the current one */
@@ -28,10 +28,8 @@ typedef enum NodeCount
 } NodeCount;
 
 /*
- * One node's state, on a cache line of its own.
- *
- * Without the lock of slots.c it is read and written through the functions below
- * only, but for the clock, which generate.c observes.
+ * On cache lines of its own.  Without the lock of slots.c only the functions below read
+ * and write it, but for the clock, which generate.c observes.
  */
 typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
@@ -41,12 +39,12 @@ typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
 	pg_atomic_uint64 counts[NODE_COUNTS];
-	uint64		left;			/* where state is a start: what was there before; see slots.c */
+	uint64		left;			/* where state is a start: see slots.c */
 } NodeSlot;
 
 /*
- * State words with this bit are no ID.  Any of them reads as a timestamp far
- * ahead of every clock, so that generator_increment() never takes one.
+ * State words with this bit are no ID.  generator_increment() never takes one: its
+ * timestamp is far ahead of every clock.
  */
 #define NODE_STATE_NO_ID	(UINT64_C(1) << 63)
 
@@ -59,17 +57,14 @@ node_state_is_id(uint64 state)
 	return (state & NODE_STATE_NO_ID) == 0;
 }
 
-/* The tick at or before which the node of a state word gives out nothing. */
+/* The tick of the last ID, or of the start, in which the node issues nothing. */
 static inline uint64
 node_state_tick(uint64 state)
 {
 	return scru64_get_timestamp(state & ~NODE_STATE_NO_ID);
 }
 
-/*
- * The last ID that a state word other than CHANGING stands for; for a start,
- * the last one that its tick could have had.
- */
+/* The last ID of a state word other than CHANGING; for a start, the last of its tick. */
 static inline uint64
 node_state_last(uint64 state, const Generator *generator)
 {
@@ -77,12 +72,12 @@ node_state_last(uint64 state, const Generator *generator)
 		generator_last_of_tick(generator, node_state_tick(state));
 }
 
-/* What there is to know of a node in use. */
+/* A node in use. */
 typedef struct NodeReport
 {
 	Scru64Node	node;
 	uint64		state;
-	uint64		last_id;		/* see node_state_last() */
+	uint64		last_id;		/* node_state_last() */
 	uint64		counts[NODE_COUNTS];
 } NodeReport;
 
@@ -90,12 +85,11 @@ typedef struct NodeReport
  * Read a node's state word.  False if the slot is no longer this node's: then
  * attach again.
  *
- * Ordering: the state is read before the key.  Whoever takes a slot away clears the
- * key, and only after that the state of another node is written, see slot_give().  A
- * state word never comes back under another node (see slots.c).  So if the key is right
- * here and the state is still the same when node_slot_advance() compares it, the slot
- * was this node's all the time, or has come back to it with the same last ID (litmus:
- * key-old-session, key-new-session).
+ * Ordering: the state is read before the key.  slot_evict() clears the key, and only after
+ * that slot_give() writes the state of another node.  A state word never comes back under
+ * another node (see slots.c).  So if the key is right here and the state is still the
+ * same when node_slot_advance() compares it, the node had the slot all the time, or has
+ * got it again with the same last ID (litmus: key-old-session, key-new-session).
  */
 static inline bool
 node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
@@ -106,14 +100,12 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
 }
 
 /*
- * The last tick of the slot's lease.
+ * The last tick of the slot's lease.  A session reads it before it enters a tick, not at
+ * every ID.
  *
- * Ordering: it is read after the state, by the barrier of node_slot_read().  As long
- * as a lease has the slot it never falls, so the node has this limit or a later one when its
- * state is compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
- *
- * It is asked for a tick before that is entered, or waited for: the other IDs of that
- * tick are at or below it as well.
+ * Ordering: it is read after the state, by the barrier of node_slot_read().  It never falls
+ * while a lease has the slot, so the node has this limit or a later one when its state is
+ * compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
  */
 static inline uint64
 node_slot_limit(NodeSlot *slot)
@@ -126,8 +118,8 @@ node_slot_limit(NodeSlot *slot)
  * *expected set anew, if another session was faster.
  *
  * Ordering: a compare-and-swap is an acquire, also one that fails, and a release.  It is
- * no full barrier: on ARM, what is read after it may be read before others see the new
- * state.  Nothing here needs more (litmus: entry-state, entry-fast-forward).
+ * no full barrier: on ARM, a read after it may come before others see the new state.
+ * Nothing here needs more (litmus: entry-state, entry-fast-forward).
  */
 static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
@@ -142,10 +134,10 @@ node_slot_count(NodeSlot *slot, NodeCount what)
 }
 
 /*
- * Count the IDs of the tick that a node has left by advancing from last to next.
- * To be called once a tick, by the session that has entered the next one.
+ * Count the IDs of the tick that a node has left by advancing from last to next.  The
+ * session that has entered the next tick calls it, once a tick.
  *
- * Ordering: none.  Two that are late by a tick count a bit wrong, and it does not
+ * Ordering: none.  Two sessions that are late by a tick count a bit wrong, which does not
  * matter.
  */
 static inline void

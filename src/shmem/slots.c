@@ -1,12 +1,12 @@
 /*------------------------------------------------------------------------
  *
  * slots.c
- *		The shared memory of all slots, and what is done to one under its lock.
+ *		The shared memory of all slots, and the changes of a slot under its lock.
  *
- * A fixed array of slots in shared memory, one for each node in use, the last IDs
- * of the nodes that were in use before them, and a slot apart for the node that the
- * server has leased.  Which node gets which is decided in node_slots.c and
- * leased_slot.c.  Raises errors only where shared memory is obtained.
+ * A fixed array of slots in shared memory, one for each configured node in use, the last
+ * IDs of retired nodes, which were in use before, and one more slot for the node that the
+ * server has leased.  node_slots.c and leased_slot.c assign the slots.  Raises errors only
+ * where shared memory is obtained.
  *
  * What guards what:
  *
@@ -16,37 +16,35 @@
  *	NodeSlots.reservation	see ceiling.c.
  *	NodeSlots.writers	and the places after them: see writers.c.
  *	other atomics		are hints and counts: no ID depends on them.
- *	all else			the lock.  It is taken to find, give or take a slot, and
- *						while it is held nothing raises, allocates or waits.
+ *	all else			NodeSlots.lock.  Under it nothing raises, allocates or waits.
  *
  * A state word is one of
  *
- *	last ID				Every ID of the node that was given out is at or below it.
- *	start				NO_ID | timestamp << 24 | serial number.  The node must
- *						not give out anything in that tick or before.
+ *	last ID				Every ID that the node has issued is at or below it.
+ *	start				NO_ID | timestamp << 24 | serial number.  The node issues
+ *						no ID in that tick or before.
  *	CHANGING			The slot is just being given to another node.
  *
- * A node gets a start when it gets a slot, or later from watermark.c, in place of its last
- * ID.  NodeSlot.left keeps that ID, or the first start of a node that has given out
- * nothing since.  So what the node's sessions have left in the slot is the state if that
- * is an ID, else left: see slot_left().
+ * A node gets a start with its slot, and again when watermark.c fast-forwards it.
+ * NodeSlot.left then keeps the node's last ID; if the node has issued none since it began,
+ * its first start.  slot_left() returns it.
  *
  * Invariants:
  *
  *	- floor is at or above the tick of every ID of every node that has neither a
  *	  slot nor a place among the retired ones, and at or below the ceiling on the
- *	  page.  Such a node starts above it.  So nothing that matters is forgotten,
- *	  whatever the clock does.  Only node_slots_restart() lowers it.
+ *	  page.  Such a node starts above it, so its last ID may be forgotten, whatever the
+ *	  clock does.  Only node_slots_restart() lowers it.
  *
  *	- No two nodes that overlap have a slot or a place among the retired ones.
  *
- *	- A state that is an ID is of a tick at or below the ceiling: that is checked
- *	  when a tick is entered, not at every ID.
+ *	- A state that is an ID is of a tick at or below the ceiling: a session checks this
+ *	  when it enters a tick, not at every ID.
  *
- *	- A state word that comes back in a slot is the same node's last ID again.  An
- *	  ID that could also be another node's is at or below the floor when that
- *	  node starts, and a start has a serial number.  This is what makes the
- *	  compare-and-swap in node_slot_advance() safe without a lock.
+ *	- If a state word comes back in a slot, it is the same node's last ID again.  An ID
+ *	  that another node could also have is at or below the floor when this one starts,
+ *	  and a start has a serial number.  So the compare-and-swap in node_slot_advance()
+ *	  needs no lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,18 +64,18 @@
 #define LOG_INTERVAL		60
 
 /*
- * 15 and 16 have 100 kB to spare for what they were not asked for when they started,
+ * 15 and 16 have 100 kB of shared memory to spare that nobody has requested at the start,
  * and the slots take 30 of them: writers get 40, or nothing.
  */
 #define SPARE_SIZE			40960
 
 #define LAYOUT_NAME			"scru64 layout"
 
-/* What all versions of the library share: neither its name nor what it has changes. */
+/* All versions of the library share this: neither its name nor its fields ever change. */
 typedef struct Layout
 {
-	char		name[NAMEDATALEN];	/* of the slots of whoever came first */
-	pg_atomic_uint32 is_mixed;	/* has anybody come with others? */
+	char		name[NAMEDATALEN];	/* of the slots of the version that came first */
+	pg_atomic_uint32 is_mixed;	/* has another version come since? */
 } Layout;
 
 NodeSlots  *node_slots = NULL;
@@ -178,8 +176,8 @@ slots_request(void)
 }
 
 /*
- * Has another version of the library given out IDs since the server was started?  It
- * has slots of its own.
+ * Has another version of the library issued IDs since the server was started?  It has
+ * slots of its own.
  */
 bool
 slots_are_mixed(void)
@@ -204,8 +202,8 @@ ensure_slots(void)
 }
 
 /*
- * Is it time to log something about a subject again?  By the monotonic clock: the
- * other one is what is logged about.
+ * Is it time to log something about a subject again?  By the monotonic clock, because some
+ * messages are about the other clock.
  */
 bool
 log_is_due(LogKind kind, uint32 subject)
@@ -266,7 +264,7 @@ last_of_state(Scru64Node node, uint64 state)
 	return node_state_last(state, &generator);
 }
 
-/* What there is to know of the node that has a slot.  False if none has. */
+/* Report the node that has a slot.  False if none has. */
 bool
 slot_report(NodeSlot *slot, NodeReport *report)
 {
@@ -282,7 +280,7 @@ slot_report(NodeSlot *slot, NodeReport *report)
 	return true;
 }
 
-/* What the node's sessions have left in a slot, whose state is this. */
+/* The last ID of the node that has a slot with this state; if it has none, its start. */
 uint64
 slot_left(const NodeSlot *slot, uint64 state)
 {
@@ -290,22 +288,21 @@ slot_left(const NodeSlot *slot, uint64 state)
 }
 
 /*
- * Take a slot away from its node, and return what its sessions have left.  Lock held
- * exclusively.
+ * Evict the node from its slot, and return slot_left().  Lock held exclusively.
  *
  * Ordering: a session of the node that has read the state before can still advance it
- * up to the exchange, and that ID is in what the exchange returns; after it, its
- * compare-and-swap fails.  The exchange is an acquire, so what was advertised for
- * that ID is seen from here on (litmus: taken-has-all, entry-taken).
+ * up to the exchange, which then returns that ID; after it, the session's compare-and-swap
+ * fails.  The exchange is an acquire, so the session's entry for that ID is seen from here
+ * on (litmus: evicted-last, entry-evicted).
  */
 uint64
-slot_take(NodeSlot *slot)
+slot_evict(NodeSlot *slot)
 {
 	pg_atomic_write_u32(&slot->key, 0);
 	return slot_left(slot, pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING));
 }
 
-/* Is the next ID after what sessions have left above all that is closed? */
+/* Is the next ID after a last ID, or a start, above the closed tick? */
 static bool
 may_continue(uint64 left)
 {
@@ -316,15 +313,14 @@ may_continue(uint64 left)
 }
 
 /*
- * Let a node have a slot that was taken, and go on after what its sessions have left:
- * its last ID, or a start.
+ * Give a slot without a node to a node, which goes on after its last ID, or at a start.
  *
- * Ordering: who finds the state that is written here, in node_slot_read(), finds all
- * that was done before: the key was cleared, perhaps by another process, and the limit
- * is that of the lease.  Between them is only the lock, which sessions do not take, so
- * it needs the barrier (litmus: key-old-session, limit-new-lease, limit-new-node).  The
- * order of state and key does not matter: with the key alone, a session finds a state
- * that it cannot advance, and attaches again (litmus: key-new-session).
+ * Ordering: a session that reads the new state, in node_slot_read(), also reads the
+ * cleared key, or the new one, and the limit of the new lease.  Another process may have
+ * cleared the key, and sessions do not take the lock: so the barrier is needed (litmus:
+ * key-old-session, limit-new-lease, limit-new-node).  State and key may be written in
+ * any order: a session that reads the new key with the old state cannot advance that, and
+ * attaches again (litmus: key-new-session).
  */
 void
 slot_give(NodeSlot *slot, NodeKey key, uint64 left)
@@ -338,9 +334,8 @@ slot_give(NodeSlot *slot, NodeKey key, uint64 left)
 }
 
 /*
- * Forget a state, but for the floor.
- *
- * Of a start nothing was given out; that of a lease may be far above the ceiling.
+ * Forget a node's last ID: raise the floor to it.  Not to a start, at which no ID was
+ * issued: that of a lease may be far above the ceiling.
  */
 void
 forget_state(uint64 state)
@@ -349,7 +344,7 @@ forget_state(uint64 state)
 		node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }
 
-/* Likewise, and nothing was counted of the node yet. */
+/* The same for a node that begins: its counts begin with 0. */
 NodeSlot *
 slot_start(NodeSlot *slot, NodeKey key, uint64 left, uint64 now)
 {

@@ -1,7 +1,7 @@
 /*------------------------------------------------------------------------
  *
  * slots.h
- *		The shared memory of all slots, and what is done to one under its lock.
+ *		The shared memory of all slots, and the changes of a slot under its lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,16 +20,16 @@
 #define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
 
 /*
- * Nodes that have a slot at the same time.  A server uses one as a rule, some use
- * dozens, for roles or tenants.  To find one all are looked at, a cache line each, and
- * without preloading 15 and 16 have little shared memory to spare: this is 30 kB.
+ * Nodes that have a slot at the same time.  Most servers use one, some dozens, for roles
+ * or tenants.  A search reads all of them, a cache line each, and without preloading 15
+ * and 16 have little shared memory to spare: this is 30 kB.
  */
 #define NODE_SLOTS			128
 
-/* Nodes whose last ID is kept when they have lost their slot. */
+/* Retired nodes: they have lost their slot, and their last ID is kept. */
 #define RETIRED_NODES		1024
 
-/* Nodes that were leased since the start of the server, the last ones. */
+/* The last nodes that were leased since the start of the server. */
 #define LEASED_NODES		64
 
 /* Subjects with the same remainder share the times of their last messages. */
@@ -45,17 +45,17 @@ typedef enum LogKind
 	LOG_KINDS
 } LogKind;
 
-/* What ceiling.c keeps with the slots; see there for what guards what. */
+/* The ceiling; see ceiling.c, also for what guards what. */
 typedef struct Reservation
 {
-	pg_atomic_uint32 generation;	/* how often all slots were started above the ceiling */
-	uint64		written;		/* the ceiling that was written last, in ticks */
-	XLogRecPtr	written_at;		/* and the end of it in the WAL */
-	uint64		sent;			/* the ceiling that standbys are to have next, */
-	XLogRecPtr	sent_at;		/* likewise */
+	pg_atomic_uint32 generation;	/* how often all nodes were started above the ceiling */
+	uint64		written;		/* the ceiling written last, in ticks */
+	XLogRecPtr	written_at;		/* the end of its record in the WAL */
+	uint64		sent;			/* the ceiling that the standbys flush next */
+	XLogRecPtr	sent_at;		/* the end of its record */
 	slock_t		mutex;
-	pg_atomic_uint64 durable;	/* the ceiling that was flushed here */
-	pg_atomic_uint64 replicated;	/* and by the synchronous standbys */
+	pg_atomic_uint64 durable;	/* the ceiling as flushed here, */
+	pg_atomic_uint64 replicated;	/* and as flushed by the synchronous standbys */
 	ConditionVariable moved;	/* waits for replicated */
 } Reservation;
 
@@ -95,13 +95,13 @@ typedef struct NodeSlots
 	Watermark	watermark;
 	pg_atomic_uint64 logged[LOG_KINDS][LOG_TIMES];	/* monotonic seconds, or 0 */
 
-	/* What node_slots.c keeps */
-	int			hand;			/* where the last slot was taken away */
+	/* For node_slots.c */
+	int			last_evicted;	/* the slot */
 	int			next_retired;	/* where the search for a place begins */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
 	uint64		retired_ids[RETIRED_NODES];
 
-	/* What leased_slot.c keeps */
+	/* For leased_slot.c */
 	int			next_leased;	/* where the next node is noted in was_leased */
 	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
 	NodeKey		ended_key;		/* of a lease that was ended, */
@@ -131,9 +131,9 @@ extern bool slots_are_mixed(void);
 extern bool log_is_due(LogKind kind, uint32 subject);
 extern uint64 last_of_state(Scru64Node node, uint64 state);
 
-/* For all below the lock has to be held, for slot_report() shared at least. */
+/* To be called with the lock held: slot_report() shared at least, the others exclusively. */
 extern bool slot_report(NodeSlot *slot, NodeReport *report);
-extern uint64 slot_take(NodeSlot *slot);
+extern uint64 slot_evict(NodeSlot *slot);
 extern uint64 slot_left(const NodeSlot *slot, uint64 state);
 extern void slot_give(NodeSlot *slot, NodeKey key, uint64 left);
 extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 left, uint64 now);
