@@ -137,7 +137,7 @@ reload(Worker *worker)
 	if (other_realm || other_within ||
 		(has_lease(worker) && wanted_size(refresh_plan(worker)) != worker->plan.size.current))
 	{
-		note_success(worker);
+		forget_failures(worker);
 		worker->plan.next_size_ms = 0;
 	}
 	if (*scru64_realm == '\0' ||
@@ -263,7 +263,7 @@ call_realm(Worker *worker)
 	if (done)
 	{
 		follow_load(worker, &call);
-		note_success(worker);
+		forget_failures(worker);
 		worker->info.renewed_at = GetCurrentTimestamp();
 	}
 	else if (!realm_is_disturbed(&call))

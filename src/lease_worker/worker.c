@@ -74,7 +74,7 @@ show_busy(Worker *worker, bool busy)
 }
 
 void
-note_success(Worker *worker)
+forget_failures(Worker *worker)
 {
 	worker->info.failures = 0;
 	worker->info.last_error[0] = '\0';

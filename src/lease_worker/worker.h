@@ -33,7 +33,7 @@ has_lease(const Worker *worker)
 extern Plan *refresh_plan(Worker *worker);
 extern void show(Worker *worker);
 extern void show_busy(Worker *worker, bool busy);
-extern void note_success(Worker *worker);
+extern void forget_failures(Worker *worker);
 extern void note_failure(Worker *worker, const char *problem);
 
 #endif							/* WORKER_H */

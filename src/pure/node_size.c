@@ -35,7 +35,7 @@ node_size_begin(NodeSize *size, int current, int64_t now_ms, uint64_t saturated,
  *
  *	saturated	how often a session has waited for the clock because the counter was
  *				full, since the node's beginning
- *	used		how many IDs it has given out since then
+ *	used		how many IDs it has issued since then
  *
  * Nothing if the last look was less than NODE_SIZE_LOOK_MS ago.
  */

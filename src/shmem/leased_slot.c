@@ -94,7 +94,7 @@ scru64_leased_recall(HeldLease *lease)
 	return is_whole;
 }
 
-/* No worker is to resume the lease, even if a crash has just taken its slot. */
+/* No worker is to resume the lease, even if a crash has just cleared its slot. */
 void
 forget_kept_lease(void)
 {
@@ -122,17 +122,33 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 	return false;
 }
 
-/* Take the slot of the lease from its node, if it has one.  Lock held exclusively. */
+/*
+ * Evict the lease's node from the slot, if there is one.  Lock held exclusively.  If it
+ * is configured later, and had the slot too long ago to be refused, it starts above its
+ * last ID.
+ */
 void
 leased_slot_evict(void)
 {
 	NodeKey		key = pg_atomic_read_u32(&node_slots->leased.key);
+	uint64		state;
 
 	if (key == 0)
 		return;
 	keep(NULL);
-	node_slots->ended_key = key;
-	node_slots->ended_state = slot_evict(&node_slots->leased);
+	state = slot_evict(&node_slots->leased);
+	forget_state(state);
+	node_slots->ended_id = last_of_state(node_of_key(key), state);
+}
+
+/* The last ID of the lease that was ended last, or 0 if it is not new.  Lock held. */
+static uint64
+ended_id(void)
+{
+	uint64		last_id = node_slots->ended_id;
+
+	node_slots->ended_id = 0;
+	return last_id;
 }
 
 /* The slot of the server's lease, or NULL while there is none. */
@@ -182,7 +198,7 @@ is_out_of_reach(uint64 timestamp, uint64 limit)
 }
 
 /*
- * Give the slot of the lease, which is taken, to its node.  Lock held exclusively.
+ * Start the lease's node in the slot, which is free.  Lock held exclusively.
  *
  * Ordering: the limit is written before the state, by the barrier of slot_give()
  * (litmus: limit-old-session, limit-new-lease, limit-new-node).
@@ -233,20 +249,15 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp)
 Replacement
 scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 {
-	NodeSlot   *slot;
 	Replacement result = REPLACE_DONE;
-	NodeKey		key;
-	uint64		state;
-	uint64		last;
 	uint64		now = own_clock_tick();
 	uint64		allowance = allowance_ticks();
+	uint64		last;
 
 	ensure_slots();
-	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	key = pg_atomic_read_u32(&slot->key);
-	last = node_state_tick(pg_atomic_read_u64(&slot->state));
-	if (key == 0)
+	last = node_state_tick(pg_atomic_read_u64(&node_slots->leased.state));
+	if (pg_atomic_read_u32(&node_slots->leased.key) == 0)
 		result = REPLACE_ENDED;
 	else if (is_configured(lease->node))
 		result = REPLACE_OVERLAPS;
@@ -256,10 +267,9 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 		result = REPLACE_AHEAD;
 	else
 	{
-		state = slot_evict(slot);
-		forget_state(state);
-		*last_id = last_of_state(node_of_key(key), state);
-		start_leased(lease, Max(lease->start_tick, node_state_tick(state)));
+		leased_slot_evict();
+		*last_id = ended_id();
+		start_leased(lease, Max(lease->start_tick, scru64_get_timestamp(*last_id)));
 	}
 	LWLockRelease(&node_slots->lock);
 	return result;
@@ -287,20 +297,15 @@ scru64_leased_update(const HeldLease *lease)
 uint64
 scru64_leased_end(void)
 {
-	uint64		state;
-	Scru64Node	node;
+	uint64		last_id;
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	leased_slot_evict();
 	keep(NULL);
-	state = node_slots->ended_state;
-	node = node_of_key(node_slots->ended_key);
-	node_slots->ended_state = 0;
-	/* a configured node that was leased too long ago to be refused starts above it */
-	forget_state(state);
+	last_id = ended_id();
 	LWLockRelease(&node_slots->lock);
-	return last_of_state(node, state);
+	return last_id;
 }
 
 /*

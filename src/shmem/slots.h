@@ -104,8 +104,7 @@ typedef struct NodeSlots
 	/* For leased_slot.c */
 	int			next_leased;	/* where the next node is noted in was_leased */
 	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
-	NodeKey		ended_key;		/* of a lease that was ended, */
-	uint64		ended_state;	/* and its last state, or 0 */
+	uint64		ended_id;		/* the last ID of a lease that was ended, or 0 */
 
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];
