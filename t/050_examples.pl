@@ -330,13 +330,13 @@ my $member = q(JOIN pg_depend AS m ON m.deptype = 'e'
 	AND m.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64'));
 
 # Functions that nobody has to name: those that the type, operators, operator classes and
-# aggregates are made of, those of casts, such as scru64_from_bigint(bigint), and those that
-# views read.
+# aggregates are made of, planner support, those of casts, such as
+# scru64_from_bigint(bigint), and those that views read.
 my $is_called = q(
 	NOT EXISTS (
 		SELECT FROM pg_depend AS d LEFT JOIN pg_proc AS a ON d.classid = 'pg_proc'::regclass AND a.oid = d.objid
 		WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-			AND (d.classid IN ('pg_type'::regclass, 'pg_operator'::regclass, 'pg_amproc'::regclass) OR a.prokind = 'a'))
+			AND (d.classid IN ('pg_type'::regclass, 'pg_operator'::regclass, 'pg_amproc'::regclass) OR a.prokind = 'a' OR a.prosupport = p.oid))
 	AND NOT EXISTS (
 		SELECT FROM pg_cast
 		WHERE castfunc = p.oid
