@@ -10,6 +10,7 @@ use lib $FindBin::RealBin;
 
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Scru64Realm;
 use Scru64Test;
 use Test::More;
 
@@ -74,46 +75,10 @@ CREATE INDEX ON log (lease_id);
 CREATE INDEX ON held (client);
 ));
 
-# The node_id of a node spec, which begins with it or with an ID.
-sub node_id_of
-{
-	my ($node, $size) = split(qr{/}, $_[0]);
-	my $id = 0;
-
-	return $node if length($node) < 12;
-	use integer;
-	$id = $id * 36 + index('0123456789abcdefghijklmnopqrstuvwxyz', $_) foreach split(//, $node);
-	return ($id & 0xffffff) >> (24 - $size);
-}
-
-# Pairs of rows "id|node_spec|from|to" that share a part of the realm at the same
-# time; no more than ten of them.
-sub overlaps
-{
-	my @open;
-	my @found;
-	my @rows = map {
-		my ($id, $spec, $from, $to) = split(/\|/);
-		my ($node_id, $size) = (node_id_of($spec), $spec =~ s{.*/}{}r);
-		{
-			id => $id, from => $from, to => $to,
-			lo => $node_id << (24 - $size), hi => ($node_id + 1) << (24 - $size)
-		};
-	} @_;
-
-	foreach my $row (sort { $a->{from} <=> $b->{from} } @rows)
-	{
-		@open = grep { $_->{to} > $row->{from} } @open;
-		push @found, map { "$_->{id} and $row->{id}" }
-		  grep { $_->{lo} < $row->{hi} && $row->{lo} < $_->{hi} } @open;
-		push @open, $row;
-	}
-	return join("\n", grep { defined } @found[ 0 .. 9 ]);
-}
-
-is(overlaps('a|1/4|0|5', 'b|16/8|4|9'), 'a and b', 'an overlap would be found');
-is(overlaps('a|1/4|0|5', 'b|16/8|5|9', 'c|0/4|0|9'), '', 'and nothing else');
-is(node_id_of('0u2r85hm2pt3/16'), 11001, 'the node_id of an ID');
+my %first = (name => 'a', lo => 0, hi => 16, start => 0, limit => 5);
+my %second = (name => 'b', lo => 15, hi => 17, start => 4, limit => 9);
+like(overlaps(\%first, \%second), qr/^a and b: /, 'an overlap would be found');
+is(overlaps(\%first, { %second, start => 5 }, { %second, lo => 16, limit => 5 }), '', 'and nothing else');
 
 $node->pgbench(
 	"--no-vacuum --client=$clients --jobs=2 --time=$seconds --username=app",
@@ -128,27 +93,13 @@ my %counts = map { split(/\|/) }
 note join(', ', map { "$_: $counts{$_}" } sort keys %counts);
 cmp_ok($counts{$_} || 0, '>', 10, "there are some of: $_") foreach ('lease', 'short', 'full', 'renew', 'release', 'split');
 
-is( overlaps(
-		split(
-			/\n/,
-			$node->safe_psql(
-				'postgres', q(
-SELECT lease_id, node_id || '/' || node_id_size, extract(epoch FROM granted_at), extract(epoch FROM occupied_until)
-FROM scru64_realm.ledger
-)))),
-	'',
-	'no two leases of one range at the same time, by the ledger');
-is( overlaps(
-		split(
-			/\n/,
-			$node->safe_psql(
-				'postgres', q(
-SELECT lease_id, node_spec, extract(epoch FROM got_at),
-	coalesce(extract(epoch FROM gone_at), 'infinity')
-FROM log WHERE lease_id IS NOT NULL
-)))),
-	'',
-	'nor by what the clients were told');
+ok_apart('of what was promised, by the ledger', windows_of($node, q(
+SELECT lease_id, lower(node_ctr_range), upper(node_ctr_range), extract(epoch FROM granted_at), extract(epoch FROM occupied_until)
+FROM scru64_realm.ledger)));
+ok_apart('nor of what the clients got', windows_of($node, q(
+SELECT lease_id, lower(r), upper(r), extract(epoch FROM got_at), coalesce(extract(epoch FROM gone_at), 'infinity')
+FROM log, scru64_realm_internal.node_ctr_range(node_spec) AS r
+WHERE lease_id IS NOT NULL)));
 is( $node->safe_psql('postgres', "SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"),
 	'0', 'no deadlock');
 unlike(slurp_file($node->logfile), qr/ERROR/, 'no error in the log');
@@ -168,6 +119,23 @@ CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql
 ));
 my ($one, $two) = map { open_session($node) } (1, 2);
 my ($out, $err);
+
+# Which node a lease is of
+sub node_of
+{
+	my ($lease) = @_;
+
+	return "SELECT node_id FROM scru64_realm.lease($lease), scru64_parse_node_spec(node_spec)";
+}
+
+sub wait_for_waiter
+{
+	my ($type) = @_;
+
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = '$type'")
+	  or die 'nobody waits';
+	return;
+}
 
 # A transaction that does not see what others commit cannot know what is free, nor what
 # the settings are.
@@ -205,22 +173,21 @@ $one->query_safe("ROLLBACK PREPARED 'of another kind'");
 
 # Others wait for a lease that is not committed, but not for long: then they have another.
 $one->query_safe('BEGIN');
-my $spec = $one->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'one')");
-($out, $err) = try_statement($two, "SELECT node_spec FROM scru64_realm.lease(8, 'two')");
+my $leased = $one->query_safe(node_of("8, 'one'"));
+($out, $err) = try_statement($two, node_of("8, 'two'"));
 is($err, '', 'a lease that is not committed is in nobody\'s way');
-isnt(node_id_of($out), node_id_of($spec), 'but its node is not to be had');
+isnt($out, $leased, 'but its node is not to be had');
 $two->query_safe("DELETE FROM scru64_realm.ledger WHERE holder = 'two'");
 $one->query_safe('ROLLBACK');
-is( node_id_of($two->query_safe("SELECT node_spec FROM scru64_realm.lease(8, 'two')")),
-	node_id_of($spec), 'after a rollback it is free');
+is($two->query_safe(node_of("8, 'two'")), $leased, 'after a rollback it is free');
 $two->query_safe("DELETE FROM scru64_realm.ledger WHERE holder = 'two'");
 
 # So they do for a renewal that is not committed, where they would have the node.
 $one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
 $node->safe_psql('postgres', "UPDATE test_clock SET moved = moved + '2 hours'");
-($out, $err) = try_statement($two, "SELECT node_spec FROM scru64_realm.lease(8, 'two', within => '50/7')");
+($out, $err) = try_statement($two, node_of("8, 'two', within => '50/7'"));
 is($err, '', 'a renewal that is not committed is in nobody\'s way');
-is(node_id_of($out), 101, 'but its node is not to be had');
+is($out, 101, 'but its node is not to be had');
 ($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'two', node_id => 100)");
 like(
 	$err,
@@ -236,8 +203,7 @@ foreach my $set ("set_max_ttl('1 hour')", "set_guard('40 s')", "prune('1 hour')"
 	($out, $err) = try_statement($two, "SELECT scru64_realm.$set");
 	like($err, qr/ERROR:  55P03: /, "$set does not wait for long");
 	start_statement($two, "SELECT scru64_realm.$set");
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'")
-	  or die 'nobody waits';
+	wait_for_waiter('relation');
 	$one->query_safe('COMMIT');
 	($out, $err) = try_statement($two, 'SELECT 1');
 	is($err, '', 'but it does');
@@ -251,12 +217,8 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 {
 	$one->query_safe("BEGIN; SELECT scru64_realm.renew('$id', '3 hours')");
 	$node->safe_psql('postgres', "UPDATE test_clock SET moved = moved + '2 hours'");
-	start_statement($two,
-		q(SELECT 'got', scru64_node_ctr(split_part(node_spec, '/', 1)::scru64) >> 16
-		  FROM scru64_realm.lease(8, 'two', node_id => 200)));
-	$node->poll_query_until('postgres',
-		"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'")
-	  or die 'nobody waits';
+	start_statement($two, node_of("8, 'two', node_id => 200"));
+	wait_for_waiter('transactionid');
 	$one->query_safe($end);
 	($out, $err) = try_statement($two, 'SELECT 1');
 	if ($end eq 'COMMIT')
@@ -265,7 +227,7 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 	}
 	else
 	{
-		like($out, qr/^got\|200$/m, 'a renewal that is rolled back is none');
+		like($out, qr/^200$/m, 'a renewal that is rolled back is none');
 		is($err, '', 'without an error');
 	}
 }
@@ -274,8 +236,7 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 $id = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one')");
 $one->query_safe("BEGIN; SELECT scru64_realm.release('$id')");
 start_statement($two, "SELECT scru64_realm.renew('$id')");
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'")
-  or die 'nobody waits';
+wait_for_waiter('transactionid');
 $one->query_safe('COMMIT');
 ($out, $err) = try_statement($two, 'SELECT 1');
 like($err, qr/ERROR:  55000: lease is not active/, 'who waits for a release cannot renew');
@@ -284,10 +245,9 @@ like($err, qr/ERROR:  55000: lease is not active/, 'who waits for a release cann
 my $request = '11111111-2222-4333-8444-555555555555';
 my $ask = "SELECT node_spec FROM scru64_realm.lease(8, 'one', request => '$request')";
 $one->query_safe('BEGIN');
-$spec = $one->query_safe($ask);
+my $spec = $one->query_safe($ask);
 start_statement($two, $ask);
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'")
-  or die 'nobody waits';
+wait_for_waiter('relation');
 $one->query_safe('COMMIT');
 ($out, $err) = try_statement($two, 'SELECT 1');
 like($out, qr/^\Q$spec\E$/m, 'the same request at the same time: the same lease');
@@ -318,6 +278,17 @@ foreach my $call (
 			"synchronous, not $level: $call");
 	}
 }
+
+#
+# Nodes that the realm's own server uses without a lease: in its configuration, which a
+# session may override, and of another database.
+#
+$one->query_safe('DELETE FROM scru64_realm.ledger');
+is($two->query_safe(node_of("8, 'x'")), 0, 'best fit');
+$one->query_safe("DELETE FROM scru64_realm.ledger; ALTER DATABASE template1 SET scru64.node_spec = '0x1/8'");
+set_parameter($node, 'scru64.node_spec', '0/8');
+$two->query_safe("LOAD 'scru64'; SET scru64.node_spec = ''");
+is($two->query_safe(node_of("8, 'x'")), 2, 'neither of them is leased');
 
 $_->quit foreach ($one, $two);
 $node->stop;

@@ -71,15 +71,15 @@ my $before = $node->safe_psql('realm', $state);
 
 SKIP:
 {
-	skip 'there is no pg_dump', 16 if !has_program('pg_dump');
+	skip 'there is no pg_dump', 22 if !has_program('pg_dump');
 	$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('realm') ], 'pg_dump');
-	foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef ])
+	foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef ], [ 'realm', 'realm_owner', '--clean', '--if-exists' ])
 	{
-		my ($db, $owner) = @{$who};
+		my ($db, $owner, @options) = @{$who};
 
 		$node->command_ok(
 			[
-				'pg_restore', '--exit-on-error',
+				'pg_restore', '--exit-on-error', @options,
 				defined $owner ? ('--no-owner', "--role=$owner") : (), '-d', $node->connstr($db), $dump
 			],
 			"pg_restore to $db");
@@ -103,9 +103,11 @@ SKIP:
 				$db, "SELECT node_id FROM scru64_realm.lease(8, 'five'), ids.scru64_parse_node_spec(node_spec)",
 				extra_params => [ '-U', 'app' ]),
 			'1', "$db: then what is leased next is free");
+		$node->safe_psql($db, "DELETE FROM scru64_realm.ledger WHERE holder = 'five'");
 	}
 
 	# Row by row
+	$before = $node->safe_psql('realm', $state);
 	my ($out, $err) = run_command([ 'pg_dump', '--inserts', '-f', "$dump.sql", $node->connstr('realm') ]);
 	is($err, '', 'pg_dump --inserts warns of nothing');
 	$node->safe_psql('postgres', 'CREATE DATABASE restored_row_by_row');

@@ -54,6 +54,9 @@ is(renew($realm, $grown, ttl => '1 hour'), 1 + $max_ttl, 'a renewal for an hour 
 my $lost = lease($realm, 'lost', ttl => '1 day');
 is($lost->{expires}, 1 + $first_ttl, 'nor does it get a lease, which is for no more than first_ttl');
 $realm->stop('immediate');
+start_server($realm);
+like(somebody_else($realm), $granted, 'after its own crash a realm grants leases');
+$realm->stop('immediate');
 
 promote(2, $standby);
 my $until = 2 + $first_ttl + $slack;

@@ -1,5 +1,4 @@
-# What a realm promises at most, also while its owner changes that, so that it is known
-# how long a realm that has lost something has to wait; and owners that say that it has.
+# max_ttl is raised around a promotion; and owners say that the realm has lost something.
 #
 # Clocks stand still where they are set: times are seconds.
 
@@ -29,32 +28,12 @@ sub seconds_of
 	return ask($node, "SELECT (extract(epoch FROM scru64_realm.$call) - $zero)::integer");
 }
 
-# A realm whose max_ttl is 10 minutes, at 0.
-sub realm_at_0
-{
-	my ($name) = @_;
-	my $realm = start_realm($name);
-
-	at(-4900, $realm);
-	is(seconds_of($realm, "set_max_ttl('$max_ttl s')"), -4900, 'a reduction counts at once');
-	return $realm;
-}
-
-# A copy of a realm that is stopped, as it is; and go on with both.
-sub started_copy
-{
-	my ($realm, $name) = @_;
-
-	$realm->backup_fs_cold($name);
-	my $copy = copy_server($realm, $name, backup => $name, clock => '+0');
-	start_server($copy);
-	return $copy;
-}
-
 #
 # max_ttl is raised, and standbys are promoted just before that counts and just after
 #
-my $realm = realm_at_0('raised');
+my $realm = start_realm('raised');
+at(-4900, $realm);
+is(seconds_of($realm, "set_max_ttl('$max_ttl s')"), -4900, 'a reduction counts at once');
 my $grown = lease($realm, 'grown', node_id => 10);
 grow($realm, $grown, 20);
 at(0, $realm);
@@ -105,41 +84,6 @@ $again->stop;
 $realm->stop;
 
 #
-# No promise is for longer than max_ttl from now on.
-#
-$realm = realm_at_0('bounds');
-my $lease = lease($realm, 'for a day', node_id => 20, ttl => '1 day');
-is($lease->{expires}, -4900 + $first_ttl, 'a new lease is for first_ttl');
-at(-4850, $realm);
-is(renew($realm, $lease), -4850 + $first_ttl, 'and so is its renewal as long as it is young');
-grow($realm, $lease, -4000);
-at(-4100, $realm);
-is(renew($realm, $lease), -4100 + $max_ttl, 'one that is old is renewed for max_ttl');
-at(-9000, $realm);
-is(renew($realm, $lease), -4100 + $max_ttl, 'when the clock is back it keeps what it has, and gets no more');
-at(-4000, $realm);
-is(seconds_of($realm, "set_max_ttl('5 min')"), -4000, 'a reduction');
-is(renew($realm, $lease), -4100 + $max_ttl, 'it takes nothing back');
-at(-3700, $realm);
-is(renew($realm, $lease), -3700 + 300, 'renewals are for less then');
-is(seconds_of($realm, "set_first_ttl('200 s')"), -3700 + 300 + $slack, 'first_ttl is raised like max_ttl');
-is(lease($realm, 'young')->{expires}, -3700 + $first_ttl, 'not before that counts');
-at(-3700 + 300 + $slack, $realm);
-is(lease($realm, 'young')->{expires}, -3700 + 300 + $slack + 200, 'and then');
-is(seconds_of($realm, "set_first_ttl('20 s')"), -3370, 'it is reduced like max_ttl');
-is(lease($realm, 'young')->{expires}, -3370 + 20, 'at once');
-
-# without end
-my $endless = lease($realm, 'endless', node_id => 21, ttl => '1000 years');
-is($endless->{expires}, -3370 + 20, 'a lease without end is for first_ttl at first');
-at(-3370 + 300 + $slack, $realm);
-is(renew($realm, $endless), -3370 + 300 + $slack + 300, 'then for max_ttl');
-is(somebody_else($realm, 21) =~ $not_free, 1, 'but nobody else has the node');
-at(-3370 + 300 + $slack + 1, $realm);
-is(ask($realm, renew_sql($endless->{id}) =~ s/.* FROM scru/SELECT expires_at FROM scru/sr), 'infinity', 'then without end');
-$realm->stop;
-
-#
 # Copies of a realm that nobody notices: they are started as they are.
 #
 $realm = start_realm('copied');
@@ -177,5 +121,5 @@ $copy->safe_psql('postgres', 'DROP EXTENSION scru64_realm; CREATE EXTENSION scru
 ok_from($copy, $until + 10 + 3600 + $slack, 'a realm that was made anew');
 $copy->stop;
 
-ok_told(10);
+ok_told(5);
 done_testing();

@@ -1,5 +1,5 @@
 # One member of a realm must not stop the others, or fill its log: transactions that are
-# left open, arguments that are long, leases that the owner wants back.
+# left open, arguments that are long.
 
 use strict;
 use warnings;
@@ -7,7 +7,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use List::Util qw(max);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Scru64Fault;
@@ -97,22 +96,6 @@ foreach my $long (
 	like($err, qr/ERROR:  22023: /, 'which is one') if $long !~ /revoke/;
 }
 cmp_ok((-s $realm->logfile) - $log, '<', 10000, 'and little in the log');
-
-#
-# Leases that the owner wants back
-#
-$realm->safe_psql('postgres', 'DELETE FROM scru64_realm.ledger');
-my @ids = map { (split(/\|/, ask($realm, lease_sql(8, $_))))[0] } ('one', 'two', 'two');
-is(ask($realm, "SELECT scru64_realm.revoke('$ids[0]'::uuid)"), '1', 'a lease is revoked');
-is(ask($realm, "SELECT scru64_realm.revoke('$ids[0]'::uuid)"), '0', 'once');
-is(ask($realm, "SELECT scru64_realm.revoke('two')"), '2', 'those of a holder are');
-is(active(), 'one two two', 'they last as long as they did');
-like(ask($realm, renew_sql($ids[0])), qr/ERROR:  55000: lease was revoked/, 'it is not renewed');
-like(ask($realm, "SELECT scru64_realm.split('$ids[1]', 9)"), qr/ERROR:  55000: lease was revoked/, 'nor split');
-is(ask($realm, "SELECT scru64_realm.release('$ids[1]')"), '', 'but released');
-like(ask($realm, "SET ROLE member; SELECT scru64_realm.revoke('one')"), qr/ERROR:  42501: /, 'only its owner revokes');
-move_on(131);
-is(active(), '', 'then they are over');
 
 $session->quit;
 $realm->stop;

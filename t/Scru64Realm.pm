@@ -30,8 +30,10 @@ our @EXPORT = qw(
   leave_behind
   make_realm_template
   new_window
+  ok_apart
   ok_from
   ok_told
+  overlaps
   promoted_copy
   raise_limit
   realm_of_template
@@ -39,6 +41,7 @@ our @EXPORT = qw(
   renew_sql
   somebody_else
   start_realm
+  windows_of
 );
 
 #
@@ -121,33 +124,50 @@ sub end_window
 	return;
 }
 
-# Pairs of windows that have IDs in common.
-sub told_twice
+# Pairs of windows that have IDs in common, at most five.
+sub overlaps
 {
-	my (@open, @twice);
+	my (@windows) = @_;
+	my (@open, @found);
 
 	foreach my $next (sort { $a->{start} <=> $b->{start} } grep { $_->{start} < $_->{limit} } @windows)
 	{
 		@open = grep { $_->{limit} > $next->{start} } @open;
-		push @twice, map {
-			sprintf('%s and %s: node_ctr values %d to %d and %d to %d, ticks %d to %d and %d to %d',
+		push @found, map {
+			sprintf('%s and %s: node_ctr values %d to %d and %d to %d, after %s to %s and %s to %s',
 				$_->{name}, $next->{name},
-				map({ ($_->{lo}, $_->{hi} - 1) } $_, $next), map({ ($_->{start} + 1, $_->{limit}) } $_, $next))
+				map({ ($_->{lo}, $_->{hi} - 1) } $_, $next), map({ ($_->{start}, $_->{limit}) } $_, $next))
 		} grep { $_->{lo} < $next->{hi} && $next->{lo} < $_->{hi} } @open;
 		push @open, $next;
 	}
-	return @twice;
+	splice(@found, 5) if @found > 5;
+	return join("\n", @found);
+}
+
+# Windows out of a query with these five columns
+sub windows_of
+{
+	my ($node, $sql) = @_;
+	my @rows = map { [ split(/\|/) ] } split(/\n/, $node->safe_psql('postgres', $sql));
+
+	return map { my %window; @window{qw(name lo hi start limit)} = @{$_}; \%window } @rows;
+}
+
+sub ok_apart
+{
+	my ($name, @windows) = @_;
+
+	is(overlaps(@windows), '', "no two have IDs in common $name");
+	return;
 }
 
 # Nobody was told what somebody else was told, out of so many leases.
 sub ok_told
 {
 	my ($least, $name) = @_;
-	my @twice = told_twice();
 
 	$name = defined $name ? "$name: " : '';
-	splice(@twice, 5) if @twice > 5;
-	is(join("\n", @twice), '', "${name}nobody was told what somebody else was told");
+	is(overlaps(@windows), '', "${name}nobody was told what somebody else was told");
 	cmp_ok(scalar(@windows), '>=', $least, $name . scalar(@windows) . ' leases');
 	return;
 }

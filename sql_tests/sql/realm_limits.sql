@@ -178,6 +178,13 @@ SELECT scru64_realm.set_max_ttl('30 minutes');
 SELECT max_ttl, next_max_ttl, next_from FROM scru64_realm.settings;
 -- both
 SELECT scru64_realm.set_first_ttl('3 minutes');
+BEGIN;
+SELECT expires_at - realm_clock AS promised FROM scru64_realm.lease(8, 'x');
+UPDATE test_clock SET now = now + '30 minutes 30 s';
+SELECT expires_at - realm_clock AS promised FROM scru64_realm.lease(8, 'x');
+SELECT scru64_realm.set_first_ttl('1 minute') = now AS at_once FROM test_clock;
+SELECT expires_at - realm_clock AS promised FROM scru64_realm.lease(8, 'x');
+ROLLBACK;
 SELECT scru64_realm.set_max_ttl('20 minutes');
 SELECT max_ttl, first_ttl, next_max_ttl, next_first_ttl, next_from FROM scru64_realm.settings;
 SELECT scru64_realm.set_first_ttl('1 minute');
