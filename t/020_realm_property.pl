@@ -42,13 +42,13 @@ CREATE FUNCTION shown(ttl interval) RETURNS text LANGUAGE sql IMMUTABLE
 	RETURN CASE WHEN ttl IS NULL THEN '-' WHEN ttl < '1000 years' THEN extract(epoch FROM ttl)::bigint::text ELSE 'infinity' END;
 
 CREATE TABLE log (n bigserial, line text);
--- leases that were given, for requests to come
-CREATE TABLE given (n serial PRIMARY KEY, lease_id uuid, node_id integer, size integer);
+-- leases that were granted, for requests to come
+CREATE TABLE granted (n serial PRIMARY KEY, lease_id uuid, node_id integer, size integer);
 
 CREATE FUNCTION pick(low integer, high integer) RETURNS integer LANGUAGE sql VOLATILE
 	RETURN low + floor(random() * (high - low + 1))::integer;
 
--- what a holder could tell as its last ID
+-- what a holder could report as its last ID
 CREATE FUNCTION some_id(node_id integer, size integer) RETURNS scru64 LANGUAGE sql VOLATILE
 	RETURN scru64_from_parts(
 		scru64_realm.clock() + pick(-40, 60) * interval '1 s',
@@ -71,7 +71,7 @@ DECLARE
 	last_id scru64;
 	number integer;
 	request uuid;
-	target given;
+	target granted;
 	known scru64_realm.ledger;
 BEGIN
 	FOR i IN 1 .. count LOOP
@@ -86,9 +86,9 @@ BEGIN
 		size := pick(1, 23);
 		seconds := pick(-2, 500);
 		ttl := CASE pick(1, 200) WHEN 1 THEN interval '1000 years' WHEN 2 THEN NULL ELSE seconds * interval '1 s' END;
-		number := (SELECT max(n) FROM given);
+		number := (SELECT max(n) FROM granted);
 		number := pick(greatest(1, number - 200), number);
-		SELECT * INTO target FROM given WHERE n = number;
+		SELECT * INTO target FROM granted WHERE n = number;
 		IF target.n IS NULL THEN
 			what := 0.1;
 		END IF;
@@ -130,7 +130,7 @@ BEGIN
 				SELECT format('%s,%s,%s,%s,%s', l.lease_id, l.node_spec, us_of(l.granted_at), us_of(l.expires_at), us_of(l.realm_clock))
 				INTO answer
 				FROM scru64_realm.lease(size, holder, ttl, node_id, within, request) AS l;
-				INSERT INTO given (lease_id, node_id, size)
+				INSERT INTO granted (lease_id, node_id, size)
 				SELECT l.lease_id, l.node_id, l.node_id_size FROM scru64_realm.ledger AS l
 				WHERE l.lease_id = split_part(answer, ',', 1)::uuid;
 			EXCEPTION WHEN OTHERS THEN
@@ -159,7 +159,7 @@ BEGIN
 				SELECT string_agg(format('%s,%s,%s,%s', s.lease_id, s.node_spec, us_of(s.granted_at), us_of(s.expires_at)), ' ')
 				INTO answer
 				FROM scru64_realm.split(target.lease_id, size, last_id) AS s;
-				INSERT INTO given (lease_id, node_id, size)
+				INSERT INTO granted (lease_id, node_id, size)
 				SELECT l.lease_id, l.node_id, l.node_id_size FROM scru64_realm.ledger AS l
 				WHERE l.parent = target.lease_id;
 			EXCEPTION WHEN OTHERS THEN
@@ -292,7 +292,7 @@ sub grant
 		expires => $expires, until => $until, last => $last, ended => undef, revoked => undef, %{$asked}
 	};
 
-	push @wrong, "lease $id was given before" if exists $lease{$id};
+	push @wrong, "lease $id was granted before" if exists $lease{$id};
 	$lease{$id} = $new;
 	push @recent, $new;
 	push @{ $of_node{ "$size/" . ($lo >> (24 - $size)) } }, $new;
@@ -307,7 +307,7 @@ sub shown
 	return $us >= $never ? 'infinity' : $us;
 }
 
-# What the last ID that a holder tells does to a request: an error, or what is
+# What the last ID that a holder reports does to a request: an error, or what is
 # known then.
 sub check_last
 {
@@ -344,7 +344,7 @@ sub conflicts
 	  overlapping($held->{lo}, $held->{size});
 }
 
-# Until when a lease may be promised, and what its holder is told.
+# Until when a lease may be promised, and the end that is reported to its holder.
 sub cap
 {
 	my ($at, $granted) = @_;
@@ -352,7 +352,7 @@ sub cap
 	return $at + min($max_ttl, max($first_ttl, $at - $granted));
 }
 
-sub told
+sub reported
 {
 	my ($at, $held, $cap) = @_;
 
@@ -388,12 +388,12 @@ sub expected_lease
 		  || $known->{within} ne $within
 		  || $known->{holder} ne $holder;
 		$answers{'request repeated'}++;
-		my $told = $known->{expires} < $never ? $known->{expires} : cap($at, $at);
-		return join(',', $request, $known->{spec}, $known->{granted}, $told, $at);
+		my $reported = $known->{expires} < $never ? $known->{expires} : cap($at, $at);
+		return join(',', $request, $known->{spec}, $known->{granted}, $reported, $at);
 	}
 	return '55000' if $at < $horizon;
-	my $told = min(cap($at, $at), $at + us_of($ttl));
-	my $expires = $ttl eq 'infinity' ? $never : $told;
+	my $reported = min(cap($at, $at), $at + us_of($ttl));
+	my $expires = $ttl eq 'infinity' ? $never : $reported;
 	my @taken = grep { $_->{until} > $at && $_->{granted} < min($_->{until}, $expires + $guard) } @recent;
 	if ($node_id >= 0)
 	{
@@ -412,7 +412,7 @@ sub expected_lease
 		{ ttl => $ttl, within => $within, holder => $holder, endless => $ttl eq 'infinity' ? $at : undef });
 
 	$answers{'lease before another'}++ if grep { $_->{granted} > $at } overlapping($lo, $size);
-	return join(',', $id, $spec, $at, $told, $at);
+	return join(',', $id, $spec, $at, $reported, $at);
 }
 
 sub expected_renew
@@ -434,7 +434,7 @@ sub expected_renew
 	$answers{'renew old'}++ if $expires > $at + $first_ttl && $expires < $never;
 	$held->{endless} = $at if $expires == $never && !defined $held->{endless};
 	@{$held}{qw(expires until last)} = ($expires, $until, $known);
-	return join(',', 'until', shown(told($at, $held, $cap)), $held->{granted}, $at);
+	return join(',', 'until', shown(reported($at, $held, $cap)), $held->{granted}, $at);
 }
 
 sub expected_release
@@ -463,8 +463,8 @@ sub expected_split
 	return '55000' if defined $held->{revoked};
 	return '22023' if $size <= $held->{size};
 	my $since = max($at, $held->{granted}, after($known));
-	my $told = told($at, $held, cap($at, $held->{granted}));
-	return '55000' if $since >= $told;
+	my $reported = reported($at, $held, cap($at, $held->{granted}));
+	return '55000' if $since >= $reported;
 	my $until = $held->{until};
 	@{$held}{qw(ended until last)} = ($since, $since, $known);
 
@@ -476,7 +476,7 @@ sub expected_split
 		my %asked = map { $_ => $held->{$_} } qw(ttl within holder endless);
 		my $spec = grant($child, $since, $lo, $size, $held->{expires}, $until, \%asked);
 
-		push @children, join(',', $child, $spec, $since, shown($told));
+		push @children, join(',', $child, $spec, $since, shown($reported));
 	}
 	return join(' ', @children);
 }

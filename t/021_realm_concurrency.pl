@@ -223,7 +223,7 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 	($out, $err) = try_statement($two, 'SELECT 1');
 	if ($end eq 'COMMIT')
 	{
-		like($err, qr{55006: node 200/8 is not free\nDETAIL:.*occupied until }, 'who is late by a moment is told so');
+		like($err, qr{55006: node 200/8 is not free\nDETAIL:.*occupied until }, 'a call that is late by a moment is refused');
 	}
 	else
 	{

@@ -1,5 +1,5 @@
-# A realm that finds itself at another home: what the one before has granted meanwhile,
-# and it cannot know of, nobody else is granted.  And not more than that has to wait.
+# A realm that is promoted or copied grants nobody else what the one before it granted
+# without its knowing; and no more than that has to wait.
 #
 # Clocks stand still where they are set, so that this takes the same turns on any
 # machine: times are seconds, and the standbys of a realm do not know what happened
@@ -76,7 +76,7 @@ ok_from($standby, 2 + $max_ttl + $slack, 'what may have been renewed', 10);
 $standby->stop;
 
 #
-# A second change of home in the grace period.  Before 0 there was a lease that ended
+# A second failover in the grace period.  Before 0 there was a lease that ended
 # soon, and was renewed for an hour.
 #
 $realm = start_realm('two');
@@ -106,7 +106,7 @@ like(somebody_else($second), $waits, 'promoted again');
 ok_from($second, 120 + 120 + 2 * $slack + $slack, 'after the second change');
 at(1000, $second);
 my $taken_back = "SELECT (extract(epoch FROM scru64_realm.nothing_was_lost()) - $zero)::integer";
-is(ask($second, $taken_back), '0', 'nothing_was_lost() tells since when there may have been something to lose');
+is(ask($second, $taken_back), '0', 'nothing_was_lost() returns since when there may have been something to lose');
 is(ask($second, $taken_back), '', 'said again, it is about nothing');
 ok_from($second, 10 + $first_ttl + $slack, 'with that taken back, after the first change');
 $second->safe_psql('postgres', "SELECT scru64_realm.prune('0')");
@@ -127,7 +127,7 @@ $until = $first->{expires} + $slack;
 at($until, $realm);
 my $successor = lease($realm, 'its successor', node_id => 30);
 my $endless = lease($realm, 'endless', node_id => 32, ttl => '1000 years');
-is($endless->{expires}, $until + $first_ttl, 'a lease without end, of which its holder is not told so');
+is($endless->{expires}, $until + $first_ttl, 'a lease without end, which is not reported to be one');
 is(renew($realm, $forever, ttl => '1000 years'), $until + $max_ttl, 'nor is who renews without end');
 $realm->stop('immediate');
 
@@ -202,5 +202,5 @@ somebody_else($second);
 ok_from($second, 2 + $first_ttl + $slack, 'clocks that were wrong for a moment, before');
 $second->stop;
 
-ok_told(20);
+ok_promised_once(20);
 done_testing();

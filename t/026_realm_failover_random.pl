@@ -1,6 +1,6 @@
 # A realm that fails over, is restored, copied, crashes, whose clocks leap and whose
 # owner changes his mind, at random; and holders who lease, renew, release and split
-# meanwhile, and do not always hear the answer.  What one was told, nobody else is told,
+# meanwhile, and do not always hear the answer.  What one was promised, nobody else is,
 # by any of the realms that there ever were.
 #
 # SCRU64_REALM_FAULTS: for how many seconds, for example 60; SCRU64_SEED: which.
@@ -168,8 +168,8 @@ sub follow
 my @leases;
 my $holders = 0;
 my $block = 3;	# of 8 bits, of which there are nodes of 10 to 14 bits: few
-# what was promised without end, and nobody may forget
-my $endless_told = 0;
+# a promise without end, which no realm may lose
+my $endless_promised = 0;
 my $with_endless = chance(0.3);
 # what nobody has heard the answer to
 my @unheard;
@@ -248,7 +248,7 @@ sub recent_leases
 	return @leases[ max(0, @leases - 15) .. $#leases ];
 }
 
-# An ID of a lease, that its holder may tell as its last one: of what it was told.
+# An ID of a lease, which its holder may report as its last one.
 sub some_id
 {
 	my ($lease) = @_;
@@ -283,7 +283,7 @@ sub renew_some
 	}
 	my (undef, $limit) = split(/\|/, $out);
 	raise_limit($lease->{window}, $limit);
-	$endless_told = 1 if $limit == 282429536479;
+	$endless_promised = 1 if $limit == 282429536479;
 	return;
 }
 
@@ -331,7 +331,7 @@ FROM scru64_realm.split('$lease->{id}', $size, ${last_id}::bigint::scru64), scru
 	{
 		my ($id, $lo, $hi, $start, $limit) = split(/\|/, $row);
 		push @leases, new_lease("part of $lease->{name}", $id, $lo, $hi, $start, $limit);
-		$endless_told = 1 if $limit == 282429536479;
+		$endless_promised = 1 if $limit == 282429536479;
 	}
 	return;
 }
@@ -534,13 +534,13 @@ sub restore
 	my $from = $primary;
 
 	# a lease without end would be lost for ever
-	return if $endless_told;
+	return if $endless_promised;
 	$primary->backup('restored', backup_options => ['-cfast']);
 	lag();
 	# older than what is promised at most, sometimes
 	my $is_old = chance(0.3);
 	holders_act(30, 400) if $is_old;
-	if ($endless_told)
+	if ($endless_promised)
 	{
 		rmtree($from->backup_dir . '/restored');
 		return;
@@ -581,7 +581,7 @@ sub say_what_is_not_so
 
 sub make_anew
 {
-	return if $endless_told;
+	return if $endless_promised;
 	must('DROP EXTENSION scru64_realm');
 	$primary->safe_psql('postgres', $create_realm);
 	something_was_lost();
@@ -635,5 +635,5 @@ retire($_) foreach (@retired, grep { defined } $primary, $standby);
 note(join(', ', map { "$_: $count{$_}" } sort keys %count));
 note(sprintf('%.1f days', $now / 86400));
 is(join(', ', grep { / [0-9A-Z]{5}$/ && !/22023|53400|55000|55006/ } sort keys %count), '', 'no other errors than there are to be');
-ok_told(20, "seed $seed");
+ok_promised_once(20, "seed $seed");
 done_testing();

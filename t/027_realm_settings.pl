@@ -111,7 +111,7 @@ ok_from($copy, $until, 'the one that was lost', $lost->{node_id});
 
 # until a time
 at($until + 10, $copy);
-is(seconds_of($copy, "something_was_lost(to_timestamp($zero + $until + 100000))"), $until + 100000, 'until a time that is told');
+is(seconds_of($copy, "something_was_lost(to_timestamp($zero + $until + 100000))"), $until + 100000, 'until a given time');
 like(somebody_else($copy), $waits, 'then nobody is granted a node');
 isnt(seconds_of($copy, 'nothing_was_lost()'), '', 'it is taken back like a change that was noticed');
 like(somebody_else($copy), $granted, 'and all is as before');
@@ -121,5 +121,5 @@ $copy->safe_psql('postgres', 'DROP EXTENSION scru64_realm; CREATE EXTENSION scru
 ok_from($copy, $until + 10 + 3600 + $slack, 'a realm that was made anew');
 $copy->stop;
 
-ok_told(5);
+ok_promised_once(5);
 done_testing();

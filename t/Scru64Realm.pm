@@ -1,6 +1,5 @@
-# Realms that change their home, and holders of leases, as the SQL of a realm sees them:
-# what each was told, whatever became of the realm that told it, and whether two of them
-# were told the same.
+# Realms that fail over, and holders of leases: what each was promised, whatever became of
+# the realm that promised it, and whether two were promised the same.
 
 package Scru64Realm;
 
@@ -32,7 +31,7 @@ our @EXPORT = qw(
   new_window
   ok_apart
   ok_from
-  ok_told
+  ok_promised_once
   overlaps
   promoted_copy
   raise_limit
@@ -91,11 +90,11 @@ sub ask
 }
 
 #
-# What holders were told
+# What holders were promised
 #
 # A window has the node_ctr values from lo to just below hi, and IDs of ticks after
-# start, up to limit.  The limit is what the holder was told last, and no less than
-# before.  A holder that has told its last ID has none after that.
+# start, up to limit.  The limit is the end that was reported last, and no less than
+# before.  A holder that has reported its last ID has none after that.
 #
 
 my @windows;
@@ -161,13 +160,13 @@ sub ok_apart
 	return;
 }
 
-# Nobody was told what somebody else was told, out of so many leases.
-sub ok_told
+# No ID was promised twice, in so many leases.
+sub ok_promised_once
 {
 	my ($least, $name) = @_;
 
 	$name = defined $name ? "$name: " : '';
-	is(overlaps(@windows), '', "${name}nobody was told what somebody else was told");
+	is(overlaps(@windows), '', "${name}no ID was promised twice");
 	cmp_ok(scalar(@windows), '>=', $least, $name . scalar(@windows) . ' leases');
 	return;
 }

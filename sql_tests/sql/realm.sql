@@ -107,7 +107,7 @@ SELECT scru64_max(now)::bigint >> 24 AS tick FROM test_clock;
 SELECT lease_id, node_spec, prev::bigint >> 24 AS tick, scru64_node_ctr(prev) AS node_ctr, granted_at, expires_at, realm_clock
 FROM scru64_realm.lease(8, 'app 2', '1 hour', node_id => 0), CAST(split_part(node_spec, '/', 1) AS scru64) AS prev \gset
 \echo :node_spec :tick :node_ctr :granted_at :expires_at :realm_clock
--- The next holder tells nothing and lets it expire: after the guard time, then.
+-- The next holder reports nothing and lets it expire: after the guard time, then.
 UPDATE test_clock SET now = now + '1 hour';
 SELECT scru64_realm.renew(:'lease_id');
 \echo :SQLSTATE
@@ -147,7 +147,7 @@ ROLLBACK;
 SELECT lease_id, node_of(node_spec) AS node, expires_at FROM scru64_realm.lease(8, 'db 1', ttl => '1000 years', node_id => 42) \gset
 \echo :node :expires_at
 SELECT scru64_realm.lease(12, 'db 2', node_id => 672);
--- what it has is not taken back, but it is told later
+-- what it has is not taken back, but is reported later
 SELECT expires_at FROM scru64_realm.renew(:'lease_id', '1 hour');
 SELECT expires_at FROM scru64_realm.renew(:'lease_id', '100000 years');
 BEGIN;
@@ -404,9 +404,9 @@ ROLLBACK;
 -- Pruning
 --
 UPDATE test_clock SET now = '2027-01-01 00:00:00+00';
-SELECT lease_id FROM scru64_realm.lease(8, 'told', '1 hour', node_id => 100) \gset
+SELECT lease_id FROM scru64_realm.lease(8, 'with ID', '1 hour', node_id => 100) \gset
 SELECT scru64_realm.release(:'lease_id', scru64_from_parts(scru64_realm.clock(), 100 << 16));
-SELECT lease_id FROM scru64_realm.lease(8, 'told nothing', '1 hour', node_id => 101) \gset
+SELECT lease_id FROM scru64_realm.lease(8, 'without ID', '1 hour', node_id => 101) \gset
 SELECT scru64_realm.release(:'lease_id');
 SELECT count(*) FROM scru64_realm.lease(8, 'active', '1000 years', node_id => 102);
 SELECT count(*) > 5 AS pruned FROM scru64_realm.prune('7 days') AS n, generate_series(1, n);

@@ -217,7 +217,7 @@ SELECT scru64_realm.something_was_lost('infinity');
 SELECT scru64_realm.lease(8, 'x');
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT scru64_realm.something_was_lost(now - interval '1 day') - now AS waits FROM test_clock;
--- between two times that it says so, the realm notices that its home is another
+-- between two times that it says so, the realm notices a failover
 UPDATE test_clock SET now = now + interval '3 hours';
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;

@@ -32,7 +32,7 @@ CREATE EXTENSION scru64_realm;
 DROP SCHEMA scru64_realm_internal;
 SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'scru64_realm%';
 
--- Default privileges of who installs it give nothing away.
+-- Default privileges of the role that installs it grant nothing.
 SET SESSION AUTHORIZATION regress_realm_owner;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO regress_realm_other, PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO regress_realm_other;
