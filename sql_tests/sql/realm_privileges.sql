@@ -185,19 +185,10 @@ CREATE OPERATOR trap.&& (LEFTARG = int4range, RIGHTARG = int4range, FUNCTION = t
 CREATE OPERATOR trap.= (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = trap.equals);
 CREATE TYPE trap.uuid AS (a integer);
 CREATE DOMAIN trap.int4range AS text;
-SET search_path = trap, pg_temp, pg_catalog;
-SET check_function_bodies = off;
--- from 19 on there is but one kind of string literals
-SELECT count(set_config(name, 'off', false)) AS ignored FROM pg_settings
-WHERE name IN ('standard_conforming_strings', 'escape_string_warning')
-	AND current_setting('server_version_num')::integer < 190000 \gset
-SET transform_null_equals = on;
-SET TimeZone = 'America/New_York';
-SET DateStyle = 'SQL, DMY';
-SET IntervalStyle = 'sql_standard';
-SET plpgsql.extra_errors = 'all';
-CREATE TEMP TABLE ledger (lease_id pg_catalog.uuid);
-CREATE TEMP TABLE settings (guard interval);
+CREATE FUNCTION trap.clock() RETURNS timestamptz LANGUAGE sql AS 'SELECT trap.clock_timestamp()';
+CREATE FUNCTION trap.note_failover() RETURNS void LANGUAGE sql AS 'SELECT trap.spring()';
+CREATE TYPE trap.failover AS (a integer);
+CREATE TABLE trap.allocator ();
 \c -
 SET lc_messages = 'C';
 SET SESSION AUTHORIZATION regress_realm_app;
@@ -209,8 +200,10 @@ WHERE name IN ('standard_conforming_strings', 'escape_string_warning')
 SET transform_null_equals = on;
 SET TimeZone = 'America/New_York';
 SET DateStyle = 'SQL, DMY';
+SET IntervalStyle = 'sql_standard';
 SET plpgsql.extra_errors = 'all';
 CREATE TEMP TABLE ledger (lease_id pg_catalog.uuid);
+CREATE TEMP TABLE settings (guard interval);
 SELECT lease_id AS trapped, node_id || '/' || node_id_size AS node
 FROM scru64_realm.lease(8, 'app', '1 hour', within => '3/4', request => pg_catalog.gen_random_uuid()),
 	hidden.scru64_parse_node_spec(node_spec) \gset
