@@ -1,12 +1,13 @@
 --
 -- The extension and some functions, created for the files that follow: this one runs
--- before any of them.
---
--- Every other file creates the extension too if need be, as some drop it.
+-- before any of them.  Who drops the extension does so in a database of its own.
 --
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS scru64;
 RESET client_min_messages;
+SELECT current_database() AS database \gset
+ALTER DATABASE :"database" SET max_parallel_workers_per_gather = 0;
+ALTER DATABASE :"database" SET jit = off;
 
 -- Not from pg_available_extensions: that does not see an extension that is tested
 -- before it is installed, as Debian's packages are.

@@ -3,9 +3,6 @@
 -- byte order and the width of its words: clients, hash partitions and replicas of
 -- another architecture rely on them.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
 SELECT id, scru64_send(id) AS sent, id::bytea, (id::bytea)::scru64 = id AS back
 FROM unnest('{000000000000,000000000001,0u2pf62ji4b9,0u375nxqh5cq,zzzzzzzzzzzz}'::scru64[]) AS id;

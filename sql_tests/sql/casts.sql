@@ -1,14 +1,9 @@
 --
 -- Casts.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
 SET IntervalStyle = 'postgres';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 --
 -- What there is, and how strong. Context: a is assignment, e explicit, i would

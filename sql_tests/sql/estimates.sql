@@ -1,12 +1,7 @@
 --
 -- Row estimates: as good as for bigint.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 SET default_statistics_target = 100;
 
 -- What the planner expects a query to return.

@@ -6,11 +6,6 @@
 -- tests share out the first hexadecimal digit: 0, 2, 3, 4 and a are used here, 5
 -- by parallel, 6 and 7 by privileges, 8 by install.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 -- Timestamp of an ID and of the clock, in ticks
 CREATE FUNCTION pg_temp.tick(id scru64) RETURNS bigint LANGUAGE sql

@@ -1,12 +1,7 @@
 --
 -- Joins: each method, against the same join of bigint columns.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 SET work_mem = '4MB';
 
 -- Some IDs are in one table only, some several times.

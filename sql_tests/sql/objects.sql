@@ -1,10 +1,6 @@
 --
 -- What the extension consists of, and what holds for every part of it.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
-SET max_parallel_workers_per_gather = 0;
 
 -- Its members, without the types that come with a type or a view: these have
 -- been members from PostgreSQL 17 on.

@@ -2,11 +2,6 @@
 -- Operators and order: as the integer does it, which is also the order of the
 -- text in C collation.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 --
 -- What there is
@@ -100,10 +95,10 @@ SELECT min(a)::bigint = min(na) AS min, max(a)::bigint = max(na) AS max,
 	   min(least(a, b))::bigint = min(least(na, nb)) AS least,
 	   count(DISTINCT a) = count(DISTINCT na) AS distinct_
 FROM pair;
+RESET jit;
 RESET jit_above_cost;
 RESET jit_inline_above_cost;
 RESET jit_optimize_above_cost;
-SET jit = off;
 
 -- The support functions, and the orders of ORDER BY and of text.
 SELECT count(*) FILTER (WHERE scru64_cmp(a, b) <> btint8cmp(na, nb)) AS cmp,

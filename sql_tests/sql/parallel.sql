@@ -2,7 +2,6 @@
 -- Parallel plans.
 --
 SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
 DROP ROLE IF EXISTS regress_scru64_user;
 RESET client_min_messages;
 
@@ -112,7 +111,6 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
 	RAISE NOTICE '%: %', SQLSTATE, SQLERRM;
 END
 $$;
-
 
 -- A role that may not choose the node generates in parallel for the one that
 -- was chosen: in the session, or for the database, and whether or not the

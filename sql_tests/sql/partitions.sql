@@ -1,12 +1,7 @@
 --
 -- Partitioning by scru64.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 SET enable_partitionwise_join = off;
 SET enable_partitionwise_aggregate = off;
 

@@ -2,10 +2,8 @@
 -- Who may generate, who may look, who may set the ceiling.
 --
 SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
 DROP ROLE IF EXISTS regress_scru64_user, regress_scru64_monitor;
 RESET client_min_messages;
-SET max_parallel_workers_per_gather = 0;
 LOAD 'scru64';
 CREATE ROLE regress_scru64_user;
 CREATE ROLE regress_scru64_monitor;

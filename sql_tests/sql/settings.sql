@@ -1,10 +1,6 @@
 --
 -- Settings: what they take, and what they refuse.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
-SET max_parallel_workers_per_gather = 0;
 LOAD 'scru64';
 
 SELECT name, context, vartype, unit, min_val, max_val, short_desc

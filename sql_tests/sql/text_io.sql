@@ -1,11 +1,6 @@
 --
 -- Text input and output.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 --
 -- The values that the specification names

@@ -1,14 +1,9 @@
 --
 -- From an ID to its time, from a time to an ID, and the bounds of a time range.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 --
 -- What there is

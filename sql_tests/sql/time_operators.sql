@@ -1,14 +1,9 @@
 --
 -- < <= >= > between an ID and a timestamptz, both ways round.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 --
 -- What there is: no operator of equality, none that hashes or merges

@@ -1,15 +1,10 @@
 --
 -- Range partitions by time.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
 SET IntervalStyle = 'postgres';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 SET enable_partitionwise_aggregate = off;
 
 -- Three months, and one that is ahead of every clock this will run by.

@@ -2,15 +2,10 @@
 -- Time conditions on a table of 5,000,000 rows: the operators use the plain index
 -- on id, and their row estimates are right.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
 SET IntervalStyle = 'postgres';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 SET plan_cache_mode = auto;
 
 -- 75 days up to now, 40 IDs every 52 seconds, four in a tick.

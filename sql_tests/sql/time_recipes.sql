@@ -1,14 +1,9 @@
 --
 -- The recipes of the reference, section "IDs as time".
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 -- 8,192 IDs a tick
 SET scru64.node_spec = '1447/11';
 

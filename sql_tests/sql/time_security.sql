@@ -2,14 +2,11 @@
 -- What a user may see and call decides nothing else than that.
 --
 SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
 DROP ROLE IF EXISTS regress_scru64_reader;
 RESET client_min_messages;
 
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 CREATE ROLE regress_scru64_reader;
 

@@ -1,14 +1,9 @@
 --
 -- RANGE frames over an ID, in units of time.
 --
-SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
-RESET client_min_messages;
 
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO, YMD';
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
 
 --
 -- Where PostgreSQL finds it: support function 3 of the operator family

@@ -4,10 +4,8 @@
 -- What happens between sessions is in the TAP tests.
 --
 SET client_min_messages = warning;
-CREATE EXTENSION IF NOT EXISTS scru64;
 DROP ROLE IF EXISTS regress_scru64_user, regress_scru64_monitor;
 RESET client_min_messages;
-SET max_parallel_workers_per_gather = 0;
 SET compute_query_id = off;
 -- There is no node but this one, whatever there was before.
 SELECT scru64_set_ceiling();
@@ -50,14 +48,13 @@ RESET enable_bitmapscan;
 CREATE TABLE scru64_many (id scru64, n integer)
 	WITH (autovacuum_enabled = off, parallel_workers = 2);
 INSERT INTO scru64_many SELECT scru64_generate(), n FROM generate_series(1, 20000) AS n;
-SET jit = off;
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM scru64_many WHERE n > 0 AND id < scru64_watermark();
 SELECT count(*) FROM scru64_many WHERE n > 0 AND id < (SELECT scru64_watermark());
-SET max_parallel_workers_per_gather = 0;
+RESET max_parallel_workers_per_gather;
 DROP TABLE scru64_many;
 
 --
