@@ -6,11 +6,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
 
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', "scru64.node_spec = '1/1'");

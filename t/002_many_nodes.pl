@@ -6,11 +6,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
 
 my $slots = 128;
 my $nodes = 1024;
@@ -115,29 +111,6 @@ my $switches = $node->safe_psql('postgres',
 cmp_ok($switches, '>', 10000, 'nodes were switched');
 check_ids('no ID twice or out of order, whichever node a session turns to',
 	$nodes * 20 + $switches * 50);
-
-# More sessions than there are slots, each with its own node.  The allowance is
-# large, so that they do not wait but keep taking slots from each other.
-set_parameter($node, 'scru64.rollback_allowance', '1min');
-$node->safe_psql('postgres', 'TRUNCATE ids');
-$node->pgbench(
-	"--no-vacuum --client=$holders --jobs=2 --transactions=120",
-	0,
-	[qr{processed: 19200/19200}],
-	[qr{^$}],
-	"$holders sessions hold a node each",
-	{
-		'hold@20' => 'SELECT give(:client_id, 5)',
-		'watch_hold@1' => 'SELECT watch()'
-	});
-my $batches =
-  $node->safe_psql('postgres', 'SELECT count(DISTINCT began) FROM ids');
-cmp_ok($batches, '>', 16000, 'IDs were given');
-is($node->safe_psql('postgres', 'SELECT count(DISTINCT node) FROM ids'),
-	$holders, 'every session gave some');
-check_ids(
-	'no ID twice or out of order, although the sessions lose their slots',
-	$batches * 5);
 
 is( $node->safe_psql(
 		'postgres', q(

@@ -6,13 +6,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 

@@ -6,11 +6,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
 use Time::HiRes qw(usleep);
 
 # All nodes of this test have size 8, so that an ID tells which node it is of.

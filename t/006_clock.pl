@@ -6,14 +6,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault qw(can_set_clock with_clock);
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 

@@ -1,15 +1,12 @@
-# A standby generates nothing, until it is promoted.
+# A standby answers by ID and by time as its primary does, and generates nothing, until it
+# is promoted.
 
 use strict;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
 
 my $primary = new_node('primary', allows_streaming => 1);
 $primary->append_conf('postgresql.conf', "scru64.node_spec = '42/8'");
@@ -21,6 +18,19 @@ $primary->safe_psql(
 CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
 CREATE TABLE ids (id scru64 DEFAULT scru64_generate() PRIMARY KEY, n integer);
 INSERT INTO ids (n) SELECT g FROM generate_series(1, 1000) g;
+
+-- a row every hour of two months, in partitions of a month
+CREATE TABLE event (id scru64 PRIMARY KEY, n integer) PARTITION BY RANGE (id);
+CREATE TABLE event_2026_01 PARTITION OF event
+	FOR VALUES FROM (scru64_min('2026-01-01 00:00+00')) TO (scru64_min('2026-02-01 00:00+00'));
+CREATE TABLE event_2026_02 PARTITION OF event
+	FOR VALUES FROM (scru64_min('2026-02-01 00:00+00')) TO (scru64_min('2026-03-01 00:00+00'));
+INSERT INTO event
+SELECT scru64_from_parts(timestamptz '2026-01-01 00:00+00' + h * interval '1 hour', h), h
+FROM generate_series(0, 59 * 24 - 1) h;
+ANALYZE event;
+CREATE TABLE old_event (id bigint, n integer);
+INSERT INTO old_event SELECT id::bigint, n FROM event;
 ));
 $primary->backup('backup');
 
@@ -58,6 +68,47 @@ SELECT n, id, id = '$id' FROM ids WHERE id = '$id'
 			'postgres', 'SELECT count(DISTINCT id), max(id) FROM ids'),
 		"$n|$id",
 		"$mode: the standby reads IDs");
+
+	# each in a session of its own, so that nothing has loaded the library
+	foreach my $test (
+		[ 'a time condition', "id >= timestamptz '2026-02-28 00:00+00'", 24 ],
+		[ 'a range of time', "id BETWEEN timestamptz '2026-01-31 12:00+00' AND timestamptz '2026-02-01 12:00+00'", 25 ],
+		[ 'time on the left', "timestamptz '2026-01-02 00:00+00' > id", 24 ],
+		[ 'scru64_min and scru64_max', "id > scru64_max('2026-01-01 00:00+00') AND id <= scru64_min('2026-01-03 00:00+00')", 47 ],
+		[ 'scru64_timestamp', "scru64_timestamp(id) < '2026-01-02 00:00+00'", 24 ],
+		[ 'a literal', "id < '0vodnvxngg00'", 0 ],
+		[ 'a comparison with what was made here',
+			"id = scru64_from_parts('2026-01-01 05:00+00', 5)", 1 ])
+	{
+		my ($name, $condition, $count) = @{$test};
+
+		is($standby->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"),
+			$count, "$mode: standby: $name");
+		is($primary->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"),
+			$count, "$mode: primary: $name");
+	}
+
+	my $plan = $standby->safe_psql('postgres', q(
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM event
+WHERE id >= timestamptz '2026-02-27 00:00+00' AND id < timestamptz '2026-02-28 00:00+00'));
+	like($plan, qr/Index Scan using event_2026_02_pkey .*Index Cond: \(\(id >= '\w{12}'::scru64\) AND \(id < '\w{12}'::scru64\)\)/s,
+		"$mode: standby: a time condition uses the index");
+	unlike($plan, qr/event_2026_01/, "$mode: standby: and prunes partitions");
+	is( $standby->safe_psql(
+			'postgres', q(
+SELECT min(id) = scru64_from_parts('2026-01-01 00:00+00', 0), max(id) = scru64_from_parts('2026-02-28 23:00+00', 1415),
+	   (SELECT max(c) FROM (SELECT count(*) OVER (ORDER BY id RANGE '5 hours' PRECEDING) AS c FROM event) w)
+FROM event)),
+		't|t|6',
+		"$mode: standby: min, max, a window in units of time");
+	is( $standby->safe_psql(
+			'postgres', q(
+SET enable_nestloop = off;
+SELECT count(*) FROM event e JOIN old_event o ON e.id = o.id::scru64)),
+		59 * 24,
+		"$mode: standby: a join");
 
 	# generation is refused, whichever way
 	my $session = open_session($standby);

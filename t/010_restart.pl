@@ -6,14 +6,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use List::Util qw(shuffle);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', 'restart_after_crash = on');
@@ -151,6 +146,88 @@ foreach my $small ('1s', '7s')
 }
 record_ids(\%received, '6/20', [ $node->safe_psql('postgres', "SET scru64.node_spec = '6/20'; SELECT scru64_generate()") ]);
 is(record_problems(\%received), '', 'allowance lowered: no ID twice, none too low');
+
+#
+# Killed while sessions wait, because their node is ahead by the full allowance: no ID
+# twice, and soon it goes on.
+#
+# The default allowance of 10 s is 39 ticks.
+my $allowance = 10;
+
+# Ask sessions of a node for IDs until it is as far ahead of the clock as it may
+# be, and kill the server at that moment, while the sessions wait.
+sub kill_when_ahead
+{
+	my ($spec, $lead, $name) = @_;
+	my $load = start_load($node, $spec => 4);
+
+	# nothing is ahead by more, but what the view computes with the clock
+	ok( $node->poll_query_until(
+			'postgres', qq(
+SELECT lead BETWEEN interval '$lead s' - interval '600 ms' AND interval '$lead s' AND waits > 0
+FROM scru64_generators
+WHERE node_id || '/' || node_id_size = '$spec')),
+		"$name: the node is ahead by the allowance");
+	kill_server($node);
+	finish_load($load);
+	is(record_load(\%received, $load), '', "$name: no error");
+	is(record_problems(\%received), '', "$name: no ID twice, none too low");
+	return;
+}
+
+# The node goes on, within so many seconds.
+sub goes_on_ok
+{
+	my ($spec, $seconds, $name, $set) = @_;
+	my $session = open_session($node);
+	my $began = time();
+	my ($out, $err) = try_statement($session, "SET scru64.node_spec = '" . ($set || $spec) . "'; SELECT scru64_generate(3)");
+
+	is($err, '', "$name: no error");
+	cmp_ok(time() - $began, '<', $seconds, "$name: soon");
+	record_ids(\%received, $spec, [ split(/\n/, $out) ]);
+	is(record_problems(\%received), '', "$name: no ID twice, none too low");
+	$session->quit;
+	return;
+}
+
+kill_when_ahead('1/20', $allowance, 'overloaded');
+start_server($node);
+goes_on_ok('1/20', 2 * $allowance, 'overloaded, after kill -9');
+
+# Restarts in a row, at once, and with IDs in between.
+kill_when_ahead('1/20', $allowance, 'three restarts');
+foreach my $restart (1 .. 3)
+{
+	start_server($node);
+	kill_server($node);
+}
+start_server($node);
+goes_on_ok('1/20', 2 * $allowance, 'after three restarts in a row');
+# A node spec that continues after an ID ahead of the clock: what was given after
+# that is kept, too.
+my $previous = $node->safe_psql('postgres',
+	"SELECT scru64_from_parts(clock_timestamp() + interval '9 s', 9 << 4 | 3)");
+
+record_ids(\%received, '9/20', [$previous]);
+goes_on_ok('9/20', 1, 'a previous ID ahead of the clock', "$previous/20");
+kill_server($node);
+start_server($node);
+goes_on_ok('9/20', 2 * $allowance, 'a previous ID ahead of the clock, after kill -9');
+
+# However small the allowance: a node that was killed at the time of the clock, or
+# ahead of it, goes on when the clock has passed what its ceiling was.
+foreach my $seconds (0, 1)
+{
+	my $spec = 2 + $seconds . '/20';
+
+	set_parameter($node, 'scru64.rollback_allowance', $seconds ? '1s' : '0');
+	# the ceiling is that of the other nodes, and this one is new
+	$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+	kill_when_ahead($spec, $seconds, "allowance $seconds s");
+	start_server($node);
+	goes_on_ok($spec, 2 * $seconds + 5, "allowance $seconds s, after kill -9");
+}
 
 $node->stop;
 done_testing();

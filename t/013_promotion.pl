@@ -1,22 +1,14 @@
 # A standby is promoted, or a server restored, in whatever way and with whatever
 # clocks: no ID of any row that it has is issued again, whether the row is
 # committed or in a transaction that is prepared.
-#
-# Most of these cases would make IDs twice if what was issued were guessed from
-# clocks and commit times.
 
 use strict;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(usleep);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
@@ -101,48 +93,33 @@ sub others_ok
 	return;
 }
 
+# The clocks of both servers, what the primary does before it is killed and the standby
+# promoted, and how many IDs that one is to give: they would be those of the rows if it
+# started by its clock.
+foreach my $case (
+	[ 'prepared after the last commit, busy', '-12', '+0', 400,
+		sub { any_commit($_[0]); set_clock($_[0], '+0'); prepared($_[0], "make_busy('$spec')") } ],
+	[ 'prepared after the last commit, idle, standby behind', '-12', '-8', 500,
+		sub { any_commit($_[0]); set_clock($_[0], '+0'); prepared($_[0], "give('$spec', 40)") } ],
+	[ 'busy with a clock ahead, which is set right', '+8', '+0', 400,
+		sub { my @rows = busy($_[0]); set_clock($_[0], '+0'); any_commit($_[0]); @rows } ],
+	[ 'busy, clock set back', '+0', '+0', 400,
+		sub { my @rows = busy($_[0]); set_clock($_[0], '-8'); any_commit($_[0]); @rows } ],
+	[ 'allowance lowered', '+0', '+0', 1500,
+		sub {
+			set_parameter($_[0], 'scru64.rollback_allowance', '1min');
+			my @rows = busy($_[0]);
+			set_parameter($_[0], 'scru64.rollback_allowance', '10s');
+			any_commit($_[0]);
+			return @rows;
+		} ])
 {
-	my $name = 'prepared after the last commit, busy';
-	my ($primary, $standby) = pair('-12', '+0');
+	my ($name, $primary_clock, $standby_clock, $count, $rows) = @{$case};
+	my ($primary, $standby) = pair($primary_clock, $standby_clock);
+	my @rows = $rows->($primary);
 
-	any_commit($primary);
-	set_clock($primary, '+0');
-	my @rows = prepared($primary, "make_busy('$spec')");
 	kill_and_promote($primary, $standby);
-	others_ok($name, $standby, 0, 400, @rows);
-}
-
-{
-	my $name = 'prepared after the last commit, idle, standby behind';
-	my ($primary, $standby) = pair('-12', '-8');
-
-	any_commit($primary);
-	set_clock($primary, '+0');
-	my @rows = prepared($primary, "give('$spec', 40)");
-	kill_and_promote($primary, $standby);
-	others_ok($name, $standby, -8, 500, @rows);
-}
-
-{
-	my $name = 'busy with a clock ahead, which is set right';
-	my ($primary, $standby) = pair('+8', '+0');
-	my @rows = busy($primary);
-
-	set_clock($primary, '+0');
-	any_commit($primary);
-	kill_and_promote($primary, $standby);
-	others_ok($name, $standby, 0, 400, @rows);
-}
-
-{
-	my $name = 'busy, clock set back';
-	my ($primary, $standby) = pair('+0', '+0');
-	my @rows = busy($primary);
-
-	set_clock($primary, '-8');
-	any_commit($primary);
-	kill_and_promote($primary, $standby);
-	others_ok($name, $standby, 0, 400, @rows);
+	others_ok($name, $standby, $standby_clock, $count, @rows);
 }
 
 {
@@ -255,22 +232,6 @@ foreach my $with (1, 0)
 	others_ok($name, $restored, -8, 500, @rows);
 }
 
-{
-	my $name = 'allowance lowered';
-	my ($primary, $standby) = pair('+0', '+0');
-
-	set_parameter($primary, 'scru64.rollback_allowance', '1min');
-	my @rows = busy($primary);
-	set_parameter($primary, 'scru64.rollback_allowance', '10s');
-	any_commit($primary);
-	kill_and_promote($primary, $standby);
-	others_ok($name, $standby, 0, 1500, @rows);
-}
-
-#
-# Cases in which nothing came twice before, either.
-#
-
 # The clocks of a chain of servers, and which of them is promoted.
 foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+8', '-8', 2 ])
 {
@@ -327,49 +288,35 @@ foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+
 	}
 }
 
-# A commit takes its time, and is held by a debugger before it is written.  Then it is
-# the last in the WAL, but not the latest.
-SKIP:
+# With synchronous replication, IDs that only clients have seen do not come again either: a
+# session that raises the ceiling waits for the standbys as its commit would.  How that wait
+# ends is in t/045.
 {
-	my $name = 'a commit held before it is written';
-	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
-	my ($primary, $standby) = pair('-12', '+0');
-	my $dir = $primary->basedir;
-	my $session = open_session($primary);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	my $wait_for = sub {
-		my ($file) = @_;
+	# The primary's clock is ahead, so that the standby's does not help.
+	my $primary = copy_server($template, 'primary', clock => '+8');
+	$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'");
+	start_server($primary);
+	my $standby = add_standby($template, $primary, 'standby', clock => '+0');
+	my %record;
 
-		for my $attempt (1 .. 100 * $PostgreSQL::Test::Utils::timeout_default)
-		{
-			return 1 if -e "$dir/$file";
-			usleep(10_000);
-		}
-		return 0;
-	};
+	# No row is written, so that nothing but the ceiling has to wait.
+	my $load = start_load($primary, '1/12' => 2);
+	$standby->stop('immediate');
+	my $wait_event = $primary->pg_version >= 17 ? 'Scru64Standby' : 'Extension';
+	ok( $primary->poll_query_until('postgres',
+			"SELECT count(*) > 0 FROM pg_stat_activity WHERE state = 'active' AND wait_event = '$wait_event'"),
+		'without the standby, the ceiling is not raised');
+	kill_server($primary);
+	finish_load($load);
+	is(record_load(\%record, $load), '', 'no client had an error before');
+	cmp_ok(number_of_ids(\%record, '1/12'), '>', 100, 'clients have received IDs');
 
-	$session->query_safe('BEGIN; INSERT INTO ids (node) VALUES (NULL); DELETE FROM ids WHERE node IS NULL');
-	my $gdb = IPC::Run::start(
-		[
-			'gdb', '-batch', '-nx', '-p', $pid,
-			'-ex', 'handle SIGUSR1 nostop noprint pass',
-			'-ex', 'break XactLogCommitRecord',
-			'-ex', "shell touch $dir/attached",
-			'-ex', 'continue',
-			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.05; done",
-			'-ex', 'detach'
-		],
-		'<', '/dev/null', '>&', "$dir/gdb.log");
-	ok($wait_for->('attached'), "$name: the debugger is there");
-	start_statement($session, 'COMMIT');
-	ok($wait_for->('held'), "$name: the commit is held");
-	set_clock($primary, '+0');
-	my @rows = busy($primary);
-	append_to_file("$dir/go", '');
-	$gdb->finish;
-	$session->query_safe('SELECT 1');
-	kill_and_promote($primary, $standby);
-	others_ok($name, $standby, 0, 400, @rows);
+	start_server($standby);
+	$standby->promote;
+	my $again = start_load($standby, '1/12' => 2);
+	end_load($again);
+	is(record_load(\%record, $again), '', 'no client of the new primary had an error');
+	is(record_problems(\%record), '', 'no ID that a client has received comes again');
 }
 
 done_testing();

@@ -7,14 +7,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use File::Copy;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep);
 
 my $main = new_node('main', allows_streaming => 1, extra => ['--data-checksums']);
 $main->append_conf('postgresql.conf', "scru64.node_spec = '1/8'");

@@ -15,17 +15,11 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use File::Copy;
-use IPC::Run;
 use POSIX ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Random;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 

@@ -9,14 +9,10 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use List::Util qw(max min);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Random;
 use Scru64Realm;
 use Scru64Test;
-use Test::More;
 
 my $requests = 20_000;
 my $seed = seed_random();

@@ -7,12 +7,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Realm;
 use Scru64Test;
-use Test::More;
 
 my $seconds = $ENV{SCRU64_TEST_SECONDS} || 15;
 my $clients = 32;

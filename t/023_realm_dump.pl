@@ -6,11 +6,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
 
 my $node = new_node('main', allows_streaming => 1);
 $node->start;

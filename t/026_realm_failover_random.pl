@@ -15,17 +15,12 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use File::Path qw(rmtree);
 use List::Util qw(max min);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Random;
 use Scru64Realm;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(time);
 
 plan skip_all => 'takes its time: set SCRU64_REALM_FAULTS to some seconds' if !$ENV{SCRU64_REALM_FAULTS};
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();

@@ -7,12 +7,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Realm;
-use Test::More;
+use Scru64Test;
 
 plan skip_all => 'needs libfaketime' if !can_set_clock();
 

@@ -6,13 +6,10 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
+use List::Util qw(max);
 use Scru64Fault;
 use Scru64Realm;
 use Scru64Test;
-use Test::More;
 
 plan skip_all => 'needs libfaketime' if !can_set_clock();
 

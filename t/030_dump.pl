@@ -6,13 +6,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Everything;
 use Scru64Fault qw(read_file);
 use Scru64Test;
-use Test::More;
 
 plan skip_all => 'there is no pg_dump' if !has_program('pg_dump');
 

@@ -13,12 +13,8 @@ use File::Copy;
 use File::Path qw(make_path);
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault qw(read_file);
 use Scru64Test;
-use Test::More;
 
 my %names = map { basename($_, '.control') => 1 } glob("$FindBin::RealBin/../*.control");
 my @names = sort keys %names;

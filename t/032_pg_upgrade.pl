@@ -12,12 +12,9 @@ use File::Basename;
 use File::Copy;
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Everything;
 use Scru64Fault qw(read_file);
-use Test::More;
+use Scru64Test;
 
 my @bindirs = split(/ /, $ENV{OLD_BINDIRS} || '');
 plan skip_all => 'OLD_BINDIRS names no older version' if !@bindirs;

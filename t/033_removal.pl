@@ -6,12 +6,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Examples;
 use Scru64Test;
-use Test::More;
 
 my @blocks = grep { $_->{language} eq 'sql' } blocks_of("$FindBin::RealBin/../doc/operating.md");
 my ($tables) = $blocks[0]{text} =~ /^(CREATE TABLE .*)/ms;

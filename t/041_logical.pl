@@ -6,13 +6,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Examples;
 use Scru64Test;
-use Test::More;
 
 my %servers;
 foreach my $n (1, 2)

@@ -6,11 +6,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
 
 my ($one, $two) = map {
 	my $server = new_node("server_$_");

@@ -7,12 +7,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 

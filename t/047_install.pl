@@ -7,13 +7,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep);
 
 my $top = "$FindBin::RealBin/..";
 plan skip_all => 'the extension is not built here' if !-e "$top/scru64.so" || !-e "$top/src/lease_worker/scru64_lease.so";

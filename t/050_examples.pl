@@ -6,12 +6,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Examples;
 use Scru64Test;
-use Test::More;
 
 my $top = "$FindBin::RealBin/..";
 my @reference = map { "$top/doc/$_.md" } qw(scru64 durability);
@@ -412,28 +408,6 @@ WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast':
 	-- a family has the name of its class
 	'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_type'::regclass))),
 	'', 'no other kind of object');
-
-#
-# Every error of the sources is in its table: what comes before the values at the end
-#
-my %unknown;
-my $errors = 0;
-foreach my $file (grep { !m{/lease_worker/} } glob "$top/src/{,*/}*.c")
-{
-	my $source = slurp_file($file) =~ s/" U?INT64_FORMAT "/%d/gr;
-
-	while ($source =~ /errcode\w*\(\w*\)\)?,\s*errmsg\("((?:[^"\\]|\\.)*)"/g)
-	{
-		my $message = $1;
-		my $pattern = quotemeta($message =~ s/\\"/"/gr =~ s/( for reading)?: [%"].*//r);
-
-		$pattern =~ s/\\%\w+/.+?/g;
-		$unknown{$message} = 1 if $text !~ /^\|[^|]+\|[^|]*`$pattern`/m;
-		$errors++;
-	}
-}
-cmp_ok($errors, '>', 0, 'there are errors');
-is(join("\n", sort keys %unknown), '', 'each is in the reference');
 
 $_->stop foreach (@nodes);
 done_testing();

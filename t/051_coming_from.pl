@@ -5,12 +5,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64ComingFrom;
 use Scru64Test;
-use Test::More;
 
 my $rows = 10000;
 my $node = new_node('main');

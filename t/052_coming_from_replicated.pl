@@ -6,13 +6,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;
-use Test::More;
 use Time::HiRes qw(usleep);
 
 my $rows = 10000;

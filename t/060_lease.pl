@@ -6,16 +6,11 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use File::Find;
 use List::Util qw(uniq);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm');

@@ -9,18 +9,13 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use Errno qw(EAGAIN);
 use IO::Select;
 use IO::Socket::UNIX;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
 use Socket;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $clients = $ENV{SCRU64_HERD} || 60;
 my $ttl = 3600;

@@ -6,14 +6,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 

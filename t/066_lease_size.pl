@@ -10,14 +10,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $quiet = $ENV{SCRU64_LOAD_SIZE} || 12;
 my $busy = $quiet - 2;

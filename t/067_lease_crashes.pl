@@ -7,15 +7,10 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use File::Find;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $crashes = $ENV{SCRU64_CRASHES} || 20;
 my $template = make_template('template', allows_streaming => 1);

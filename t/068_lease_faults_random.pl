@@ -9,15 +9,10 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Random;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 plan skip_all => 'takes its time: set SCRU64_LEASE_FAULTS to some seconds' if !$ENV{SCRU64_LEASE_FAULTS};
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();

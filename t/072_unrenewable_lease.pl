@@ -7,14 +7,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm', clock => '+0');

@@ -10,16 +10,12 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
 use List::Util qw(sum);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Feed;
 use Scru64Random;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 my $seconds = $ENV{SCRU64_WATERMARK_SECONDS} || 60;
 my $seed = seed_random();

@@ -11,15 +11,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Examples;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $crashes = $ENV{SCRU64_FEED_CRASHES} || 1;
 my $python = '/usr/bin/python3';

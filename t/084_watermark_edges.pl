@@ -6,13 +6,9 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
 use Scru64Watermark;
-use Test::More;
 
 my $template = make_template('template', allows_streaming => 1);
 my ($id, $before, $out, $err);

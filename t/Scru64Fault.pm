@@ -9,12 +9,8 @@ use warnings;
 
 use Cwd qw(abs_path);
 use Exporter 'import';
-use IPC::Run;
 use POSIX qw(strftime);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Time::HiRes qw(sleep);
 
 our @EXPORT = qw(
   add_give

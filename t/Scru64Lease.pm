@@ -8,13 +8,8 @@ use strict;
 use warnings;
 
 use Exporter 'import';
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
   $password

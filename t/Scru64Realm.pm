@@ -8,10 +8,8 @@ use warnings;
 
 use Exporter 'import';
 use POSIX qw(strftime);
-use PostgreSQL::Test::Utils;
 use Scru64Fault;
 use Scru64Test;
-use Test::More;
 
 our @EXPORT = qw(
   $granted

@@ -1,14 +1,17 @@
-# What several of the tests need: a server with the extension, sessions whose
-# errors are expected, and statements that are to be watched while they run.
+# What all tests need: PostgreSQL's own modules, with Test::More, and sleep() and time()
+# of parts of a second.  And what several need: a server with the extension, sessions
+# whose errors are expected, and statements that are to be watched while they run.
 
 package Scru64Test;
 
 use strict;
 use warnings;
 
-use Exporter 'import';
+use Exporter;
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test::More;
 use Time::HiRes qw(usleep);
 
 # Tests that want the server to have it say so.
@@ -23,6 +26,16 @@ our @EXPORT = qw(
   start_statement
   try_statement
 );
+
+sub import
+{
+	my ($package) = @_;
+	my $into = caller;
+
+	Exporter::export($_, $into) foreach ($package, 'PostgreSQL::Test::Utils', 'Test::More');
+	Exporter::export('Time::HiRes', $into, 'sleep', 'time');
+	return;
+}
 
 # A server that is initialized but not started.
 sub new_node

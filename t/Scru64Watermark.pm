@@ -7,9 +7,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
-use PostgreSQL::Test::Utils;
 use Scru64Test;
-use Test::More;
 
 our @EXPORT = qw(
   add_events
