@@ -585,7 +585,7 @@ prepare_build()
 build()
 {
 	say "Building the extension."
-	run_quietly build make -C "$tree" "${make_args[@]}"
+	run_quietly build make -j "$(nproc)" -C "$tree" "${make_args[@]}"
 }
 
 # Install what was built, unless it is installed already.
