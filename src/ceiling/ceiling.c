@@ -196,14 +196,11 @@ ceiling_generation(void)
  * Have the slots start above the ceiling, once after a start of the server.  Not
  * to be called during recovery.
  *
- *	now			the clock, in ticks
- *	allowance	scru64.rollback_allowance, in ticks
- *
  * Without a page nobody knows which IDs were issued: none that was more than the
  * allowance ahead of the clock, if that was right.
  */
 void
-ceiling_load(uint64 now, uint64 allowance)
+ceiling_load(void)
 {
 	uint64		ceiling;
 
@@ -214,7 +211,7 @@ ceiling_load(uint64 now, uint64 allowance)
 	{
 		if (!ceiling_page_read(&ceiling))
 		{
-			ceiling = Min(now + allowance, SCRU64_LAST_TIMESTAMP);
+			ceiling = Min(clock_tick() + allowance_ticks(), SCRU64_LAST_TIMESTAMP);
 			(void) ceiling_page_write(ceiling);
 			ereport(LOG,
 					(errmsg("the ceiling of scru64 was lost"),
@@ -235,7 +232,7 @@ ceiling_load(uint64 now, uint64 allowance)
 uint64
 scru64_ceiling_lock(void)
 {
-	ceiling_load(clock_tick(), allowance_ticks());
+	ceiling_load();
 	(void) ceiling_page_lock(true);
 	return reservation_of_server()->written;
 }
@@ -293,7 +290,8 @@ ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait)
  * Wait until the standbys have flushed the ceiling of a tick, as far as it has been raised.
  *
  * A standby tells how far it is when it has got more WAL, and an idle one gets none.  So
- * after a while the session raises the ceiling by a tick, for the standby to answer.
+ * after a while the session raises the ceiling by a tick, for the standby to answer.  It
+ * waits no longer once all nodes have been started anew: then it could not raise it.
  */
 void
 ceiling_wait_for_standbys(uint32 generation, uint64 tick)
@@ -305,7 +303,7 @@ ceiling_wait_for_standbys(uint32 generation, uint64 tick)
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event(WAIT_EVENT_NAME);
-	while (ceiling_mark() < tick && tick <= ceiling_durable())
+	while (generation == ceiling_generation() && ceiling_mark() < tick && tick <= ceiling_durable())
 	{
 		(void) ConditionVariableTimedSleep(&reservation->moved, nap_ms, wait_event);
 		if (nap_ms == MAX_NAP_MS)

@@ -11,7 +11,7 @@
 #ifndef CEILING_H
 #define CEILING_H
 
-extern void ceiling_load(uint64 now, uint64 allowance);
+extern void ceiling_load(void);
 extern uint64 ceiling_durable(void);
 extern uint64 ceiling_mark(void);
 extern uint32 ceiling_generation(void);

@@ -54,7 +54,7 @@ continue_after_prev(uint32 generation, NodeSlot *slot, uint64 state)
 
 /* The slot of the node that the server has leased. */
 static void
-attach_leased(uint64 now, uint64 allowance)
+attach_leased(void)
 {
 	uint64		state;
 	LeaseInfo	info;
@@ -63,7 +63,7 @@ attach_leased(uint64 now, uint64 allowance)
 
 	if (*scru64_realm == '\0')
 		node_spec_not_set();
-	ceiling_load(now, allowance);
+	ceiling_load();
 	slot = lease_find_slot(&session_node.key, &state, &info, &has_place);
 	if (slot == NULL)
 		no_lease(&info, has_place);
@@ -73,25 +73,27 @@ attach_leased(uint64 now, uint64 allowance)
 
 /* The slot of the configured node. */
 static void
-attach_configured(uint64 now, uint64 allowance)
+attach_configured(void)
 {
 	const NodeSpec *spec = &configured_node;
 	uint32		generation;
+	uint64		now;
 	uint64		state;
 	NodeSlot   *slot;
 	NodeReport	conflict;
 
 	session_node.key = node_key(spec->node);
 	session_node.generator = generator_make(spec->node);
-	if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance))
-		clock_behind(spec->node_prev);
-	ceiling_load(now, allowance);
+	ceiling_load();
 	do
 	{
 		/* other sessions may evict the node again and again */
 		CHECK_FOR_INTERRUPTS();
 		generation = ceiling_generation();
-		slot = node_slots_find(spec->node, now, allowance, &state, &conflict);
+		now = clock_tick();
+		if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance_ticks()))
+			clock_behind(spec->node_prev);
+		slot = node_slots_find(spec->node, now, allowance_ticks(), &state, &conflict);
 		if (slot == NULL)
 			node_overlaps(&conflict);
 	} while (!continue_after_prev(generation, slot, state));
@@ -112,8 +114,6 @@ attach_configured(uint64 now, uint64 allowance)
 pg_noinline void
 attach_node(void)
 {
-	uint64		now = clock_tick();
-
 	if (RecoveryInProgress())
 		generate_in_recovery();
 	check_server_settings();
@@ -121,9 +121,9 @@ attach_node(void)
 	detach_node();
 	session_node.open_tick = 0;
 	if (session_node_is_leased())
-		attach_leased(now, allowance_ticks());
+		attach_leased();
 	else
-		attach_configured(now, allowance_ticks());
+		attach_configured();
 }
 
 /*

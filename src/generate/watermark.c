@@ -230,7 +230,7 @@ check_and_find_watermark(SnapshotPlace place)
 
 	PreventCommandDuringRecovery("scru64_watermark()");
 	check_server_settings();
-	ceiling_load(clock_tick(), allowance_ticks());
+	ceiling_load();
 	if (node_slots->n_writers == 0)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
 							  MaxBackends),

@@ -17,8 +17,8 @@
  *	  synchronous standby warns.  The limit is never lowered.
  *	- A lease is returned only after its slot was taken from the sessions, with the last
  *	  ID that left.  Once that was sent, the lease is dead.
- *	- The lease_id, which is a secret, is in this process and on a page that this
- *	  postmaster has mapped, never in the data directory.
+ *	- The lease_id, a secret, is in memory that only processes of this server have
+ *	  mapped, never in the data directory, unless a process dumps core there.
  *	- A lease is resumed only under the same postmaster.  A data directory may be a
  *	  copy: any other start acquires a new lease.
  *	- A lease is replaced by one that was acquired before.  The sessions go on with that

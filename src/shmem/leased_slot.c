@@ -42,17 +42,10 @@
  * the shared memory of before.  A library that is preloaded has mapped this page in the
  * postmaster, which keeps it, and every process that it forks inherits it.  No other
  * postmaster has it, so no copy of the data directory resumes the lease.  Where the
- * library is not preloaded, or processes are not forked, each process has a page of its
- * own, and the next worker finds no lease there.
+ * library is not preloaded, or processes are not forked, the lease is kept beside its
+ * slot, and a crash takes both.
  */
-typedef struct KeptLease
-{
-	bool		is_whole;		/* false: none, or a process was killed while it wrote */
-	HeldLease	lease;
-} KeptLease;
-
-static KeptLease own_page;
-static KeptLease *kept = &own_page;
+static KeptLease *mapped_page = NULL;
 
 /* To be called in the postmaster.  Without the page a crash costs the lease. */
 void
@@ -63,14 +56,22 @@ map_kept_lease(void)
 							MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (page != MAP_FAILED)
-		kept = page;
+		mapped_page = page;
 #endif
+}
+
+static KeptLease *
+kept_lease(void)
+{
+	return mapped_page != NULL ? mapped_page : &node_slots->kept_lease;
 }
 
 /* Keep a lease for the next worker; NULL: none.  Lock held exclusively. */
 static void
 keep(const HeldLease *lease)
 {
+	KeptLease  *kept = kept_lease();
+
 	kept->is_whole = false;
 	if (lease == NULL)
 		return;
@@ -88,8 +89,8 @@ scru64_leased_recall(HeldLease *lease)
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	*lease = kept->lease;
-	is_whole = kept->is_whole;
+	*lease = kept_lease()->lease;
+	is_whole = kept_lease()->is_whole;
 	LWLockRelease(&node_slots->lock);
 	return is_whole;
 }

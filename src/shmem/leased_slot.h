@@ -11,28 +11,7 @@
 #ifndef LEASED_SLOT_H
 #define LEASED_SLOT_H
 
-#include "datatype/timestamp.h"
-
 #include "shmem/slots.h"
-
-#define UUID_TEXT_LEN		36
-
-/* A lease, as the lease worker holds it. */
-typedef struct HeldLease
-{
-	char		lease_id[UUID_TEXT_LEN + 1];	/* a secret; empty: there is none */
-	char		realm_id[UUID_TEXT_LEN + 1];
-	bool		is_standby_lease;	/* no session has it before recovery has ended */
-	bool		is_unrenewable; /* the realm has refused to renew it ever again */
-	Scru64Node	node;
-	uint64		start_tick;		/* IDs are of ticks after this */
-	uint64		limit_tick;		/* and not after this */
-	TimestampTz granted_at;
-	TimestampTz expires_at;
-	TimestampTz realm_clock;	/* as last heard; 0: not yet */
-	int64		heard_at_ms;	/* then, by the monotonic clock */
-	uint64		conninfo_hash;	/* of the realm that it is from */
-} HeldLease;
 
 /* Was the lease of the slot replaced by another? */
 typedef enum Replacement

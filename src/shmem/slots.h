@@ -9,6 +9,7 @@
 #define SLOTS_H
 
 #include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
@@ -85,6 +86,32 @@ typedef struct PreparedWriter
 	uint64		xid;			/* in 64 bits; 0: free, as when the transaction is over */
 } PreparedWriter;
 
+#define UUID_TEXT_LEN		36
+
+/* A lease, as the lease worker holds it. */
+typedef struct HeldLease
+{
+	char		lease_id[UUID_TEXT_LEN + 1];	/* a secret; empty: there is none */
+	char		realm_id[UUID_TEXT_LEN + 1];
+	bool		is_standby_lease;	/* no session has it before recovery has ended */
+	bool		is_unrenewable; /* the realm has refused to renew it ever again */
+	Scru64Node	node;
+	uint64		start_tick;		/* IDs are of ticks after this */
+	uint64		limit_tick;		/* and not after this */
+	TimestampTz granted_at;
+	TimestampTz expires_at;
+	TimestampTz realm_clock;	/* as last heard; 0: not yet */
+	int64		heard_at_ms;	/* then, by the monotonic clock */
+	uint64		conninfo_hash;	/* of the realm that it is from */
+} HeldLease;
+
+/* The lease that a worker leaves to the next one; see leased_slot.c. */
+typedef struct KeptLease
+{
+	bool		is_whole;		/* false: none, or a process was killed while it wrote */
+	HeldLease	lease;
+} KeptLease;
+
 typedef struct NodeSlots
 {
 	LWLock		lock;
@@ -105,6 +132,8 @@ typedef struct NodeSlots
 	int			next_leased;	/* where the next node is noted in was_leased */
 	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
 	uint64		ended_id;		/* the last ID of a lease that was ended, or 0 */
+
+	KeptLease	kept_lease;		/* where no page is mapped for it */
 
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];

@@ -18,6 +18,7 @@
  *						the process's present transaction.
  *	PreparedWriter		NodeSlots.prepared_lock.  Its holder asks PostgreSQL which
  *						transactions are in progress: the places of all others are free.
+ *						That may read from disk, and raise; an abort unlocks it.
  *
  * Invariants:
  *
