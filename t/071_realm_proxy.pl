@@ -9,16 +9,11 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
-use Scru64FakeRealm;
 use Scru64Fault;
 use Scru64Lease;
+use Scru64Proxy;
 use Scru64Random;
 use Scru64Test;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $seconds = $ENV{SCRU64_PROXY_FAULTS} || 20;
 my $seed = seed_random();
@@ -27,7 +22,7 @@ my $realm = make_realm($template, 'realm');
 # few nodes, so that they are given again as soon as they may be
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
-my $proxy = Scru64FakeRealm->proxy($realm);
+my $proxy = Scru64Proxy->new($realm);
 my $lines = fleet_lines($realm,
 	lease_ttl => '10s',
 	lease_node_id_size => '10',
