@@ -84,7 +84,7 @@ sub check_ids
 	return;
 }
 
-# Every node gives IDs at least once.
+# Every node issues IDs at least once.
 $node->safe_psql('postgres',
 	"SELECT give(g, 20) FROM generate_series(0, $nodes - 1) g");
 check_ids('one session goes through all nodes', $nodes * 20);

@@ -401,11 +401,11 @@ sub test_before_loading
 
 	# parallel workers go by the same, even where only they load the library
 	my $parallel = 'SET ' . ($version >= 160000 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on; SET parallel_leader_participation = off;';
-	my $give = "$parallel SELECT count(inside()::text) FROM generate_series(1, 2)";
+	my $issue = "$parallel SELECT count(inside()::text) FROM generate_series(1, 2)";
 	superuser("CREATE FUNCTION inside() RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN scru64_generate(); END'");
-	outcome_is("$give; $used; $show", "2 $servers", 'in a parallel worker', user => 'app');
-	outcome_is("SET scru64.rollback_allowance = '1h'; $give", 'WARNING 55P02 ERROR 55P02', 'SET, in a parallel worker', user => 'app', says => qr/cannot be set for a session.*source "session"/s);
-	outcome_is($give, 'WARNING 55P02 ERROR 55P02', 'PGOPTIONS, in a parallel worker', user => 'app', options => 'scru64.rollback_allowance=1h', says => qr/cannot be set for a session.*source "client"/s);
+	outcome_is("$issue; $used; $show", "2 $servers", 'in a parallel worker', user => 'app');
+	outcome_is("SET scru64.rollback_allowance = '1h'; $issue", 'WARNING 55P02 ERROR 55P02', 'SET, in a parallel worker', user => 'app', says => qr/cannot be set for a session.*source "session"/s);
+	outcome_is($issue, 'WARNING 55P02 ERROR 55P02', 'PGOPTIONS, in a parallel worker', user => 'app', options => 'scru64.rollback_allowance=1h', says => qr/cannot be set for a session.*source "client"/s);
 	superuser('DROP FUNCTION inside()');
 	# the first use of the library may be in a parallel plan
 	outcome_is("$parallel SELECT count(scru64_generate()::text) FROM generate_series(1, 2); SHOW scru64.node_spec", '2 14/8', 'loaded in a parallel query: the settings are there');

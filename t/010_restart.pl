@@ -204,7 +204,7 @@ foreach my $restart (1 .. 3)
 }
 start_server($node);
 goes_on_ok('1/20', 2 * $allowance, 'after three restarts in a row');
-# A node spec that continues after an ID ahead of the clock: what was given after
+# A node spec that continues after an ID ahead of the clock: what was issued after
 # that is kept, too.
 my $previous = $node->safe_psql('postgres',
 	"SELECT scru64_from_parts(clock_timestamp() + interval '9 s', 9 << 4 | 3)");

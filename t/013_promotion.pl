@@ -94,7 +94,7 @@ sub others_ok
 }
 
 # The clocks of both servers, what the primary does before it is killed and the standby
-# promoted, and how many IDs that one is to give: they would be those of the rows if it
+# promoted, and how many IDs that one is to issue: they would be those of the rows if it
 # started by its clock.
 foreach my $case (
 	[ 'prepared after the last commit, busy', '-12', '+0', 400,

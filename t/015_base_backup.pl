@@ -1,5 +1,5 @@
 # Servers that were started from one base backup: with node specs of their own they
-# give no ID that another one gives; with the same node spec they do.  And what the
+# issue no ID that another one issues; with the same node spec they do.  And what the
 # programs for backups and checks make of the page.
 
 use strict;
@@ -79,7 +79,7 @@ SELECT g > id FROM last, scru64_generate() g
 		"copy $n: the main server's node is above the rows in the backup");
 }
 
-# The same node spec on both: each server gives what the other one gives.  Only who
+# The same node spec on both: each server issues what the other one does.  Only who
 # assigns the node specs can see to it that this is not so.
 my %same;
 foreach my $n (2, 3)

@@ -76,7 +76,7 @@ sub latest_clock
 	return sprintf('%+.1f', $clock_base + 8);
 }
 
-# A session that logs what it is given, when that is committed.
+# A session that logs the IDs that it gets, when that is committed.
 sub start_client
 {
 	my ($node, $log, $spec, $statement, %settings) = @_;

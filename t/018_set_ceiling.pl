@@ -191,7 +191,7 @@ my $names = $code =~ s/scru64 slots \d/scru64 slots X/g;
 cmp_ok($names, '>', 0, 'the shared memory has a name with a version');
 replace_file($other, $code);
 $node->safe_psql('postgres', "CREATE FUNCTION other_generate() RETURNS bigint AS '$other', 'scru64_generate' LANGUAGE C");
-# few IDs in a tick: two slots that do not know of each other would give the same ones
+# few IDs in a tick: two slots that do not know of each other would issue the same ones
 my $spec = '53248/20';
 # A session can have one of them only, so it may not print IDs.
 my $old = open_session($node);

@@ -19,7 +19,7 @@ my $seconds = $ENV{SCRU64_PROXY_FAULTS} || 20;
 my $seed = seed_random();
 my $template = make_template('template');
 my $realm = make_realm($template, 'realm');
-# few nodes, so that they are given again as soon as they may be
+# few nodes, so that they are leased again as soon as they may be
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
 my $proxy = Scru64Proxy->new($realm);

@@ -582,9 +582,9 @@ sub give
 	return split(/\n/, $node->safe_psql('postgres', "SELECT give('$spec', $count)"));
 }
 
-# The same from a server that may refuse to give them, or wait, because the clock is
+# The same from a server that may refuse to issue them, or wait, because the clock is
 # behind: then the clock is set on, by so much that the node never finds it ahead of
-# its last ID.  So it gives out all that it would with a clock that goes on.
+# its last ID.  So it issues all that it would with a clock that goes on.
 # Takes a reference to what the clock is off by.  Returns how often it was set on, and
 # the IDs.
 sub give_until_given

@@ -46,7 +46,7 @@ SET scru64.node_spec = '0x2f/8';
 SELECT pg_temp.is_now();
 SELECT scru64_node_ctr(scru64_generate()) >> 16 AS node_id, pg_typeof(scru64_generate());
 
--- Each call gives another, and a later one.
+-- Each call issues another, and a later one.
 SET scru64.node_spec = '42/8';
 SELECT a < b AS lt FROM (SELECT scru64_generate() AS a, scru64_generate() AS b OFFSET 0) AS two;
 DO $$
