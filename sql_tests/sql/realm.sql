@@ -382,12 +382,20 @@ BEGIN;
 SET LOCAL test.node = '4000000/22';
 UPDATE test_clock SET now = clock_timestamp() - interval '1 s';
 SELECT granted_at - now BETWEEN '0.5 s' AND '2 s' AS after_it FROM test_clock, scru64_realm.lease(22, 'x', node_id => 4000000);
-SELECT pg_sleep(0.3);
+SELECT pg_sleep_until(granted_at + '0.1 s') FROM scru64_realm.ledger WHERE node_id = 4000000;
 SET LOCAL scru64.node_spec = '4000000/22';
 SELECT count(scru64_generate());
 SET LOCAL scru64.node_spec = '';
 -- it generates with a lease now
 SELECT count(*) FROM scru64_realm_internal.unleased();
+-- a lease of the past has no room for it
+UPDATE test_clock SET now = clock_timestamp() - interval '1 day';
+SELECT count(*) FROM scru64_realm.lease(22, 'past', '1 hour', node_id => 4000002);
+SET LOCAL scru64.node_spec = '4000002/22';
+SELECT count(scru64_generate());
+SET LOCAL scru64.node_spec = '';
+SET LOCAL test.node = '4000002/22';
+SELECT node FROM scru64_realm_internal.unleased();
 -- by hand: one holder's node spec and last ID, and where the next one begins
 UPDATE test_clock SET now = clock_timestamp();
 SELECT lease_id, node_spec FROM scru64_realm.lease(22, 'one', '1 hour', node_id => 4000001) \gset
