@@ -161,10 +161,10 @@ SET parallel_leader_participation = off;
 }
 
 #
-# No room.  Only before 17 the server has to have it from the start.
+# No room for writers.  Only before 17 the server has to have it from the start.
 #
+my $needs_room = $template->config_data('--version') =~ /^PostgreSQL 1[56]/;
 {
-	my $needs_room = $template->config_data('--version') =~ /^PostgreSQL 1[56]/;
 	my $node = server_with('large', "max_connections = 3000\n");
 
 	like(put_here($node), qr/^\w{12}$/, 'thousands of connections: IDs');
@@ -180,6 +180,26 @@ SET parallel_leader_participation = off;
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'scru64'");
 	$node->restart;
 	passes_ok($node, put_here($node), 'preloaded: there is a watermark');
+	$node->stop;
+}
+
+# Nor for nodes: a session's locks have taken what there was.
+{
+	my $node = server_with('full', "max_locks_per_transaction = 10\nmax_connections = 10\nmax_prepared_transactions = 10\n");
+
+	$node->restart;
+	my ($session, $locks) = map { open_session($node) } (1 .. 2);
+	($out, $err) = try_statement($locks, 'SELECT count(pg_advisory_xact_lock(n)) FROM generate_series(1, 1000000) AS n');
+	like($err, qr/ERROR:  53200: out of shared memory/, 'shared memory is full');
+	($out, $err) = try_statement($session, put_sql(0));
+	like($err, qr/ERROR:  53200: not enough shared memory/, 'no IDs') if $needs_room;
+	$session->query_safe('BEGIN; INSERT INTO event VALUES (scru64_min(now()), 1)');
+	($out, $err) = try_statement($session, "PREPARE TRANSACTION 'without ID'");
+	is($err, '', 'and a transaction without one is prepared');
+	$_->quit foreach ($session, $locks);
+	$node->safe_psql('postgres', "COMMIT PREPARED 'without ID'");
+	$node->restart;
+	passes_ok($node, put_here($node), 'after a restart there is room');
 	$node->stop;
 }
 

@@ -202,6 +202,31 @@ ensure_slots(void)
 }
 
 /*
+ * Attach the shared memory, or return false if nobody has: where all has to be in the
+ * main segment, and that is full.  Then no session has issued an ID.
+ */
+bool
+try_slots(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		ensure_slots();
+	}
+	PG_CATCH();
+	{
+		if (!COMPAT_PRELOAD_RESERVES_MEMORY || geterrcode() != ERRCODE_OUT_OF_MEMORY)
+			PG_RE_THROW();
+		LWLockReleaseAll();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return node_slots != NULL;
+}
+
+/*
  * Is it time to log something about a subject again?  By the monotonic clock, because some
  * messages are about the other clock.
  */

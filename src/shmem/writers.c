@@ -246,8 +246,7 @@ before_prepare(void)
 	/* PostgreSQL is about to say so */
 	if (max_prepared_xacts == 0)
 		return;
-	ensure_slots();
-	if (node_slots->n_writers == 0)
+	if (!try_slots() || node_slots->n_writers == 0)
 		return;
 	bound = bound_of_entry(compat_proc_number(MyProc));
 	if (bound != 0)
