@@ -850,7 +850,8 @@ $$;
 
 -- Has the realm wait for leases that may have been lost: since the latest time in the
 -- ledger, or, after something_was_lost(), since ever. The reason goes to the mark of that
--- name. The same reason again means the same failover, and the one before it stays.
+-- name. The same identity again means the same failover, and the one before it stays; each
+-- something_was_lost() is one of its own.
 CREATE FUNCTION begin_wait(reason bigint) RETURNS failover LANGUAGE plpgsql AS $$
 DECLARE
 	clock timestamptz := clock();
@@ -868,7 +869,7 @@ BEGIN
 		failover.known_until := least(failover.known_until, before.known_until);
 	END IF;
 	failover := longest_wait(failover);
-	IF pg_sequence_last_value('reason') IS DISTINCT FROM reason THEN
+	IF reason = 1 OR pg_sequence_last_value('reason') IS DISTINCT FROM reason THEN
 		PERFORM set_failover(before, '_before');
 	END IF;
 	-- from here on it is the same: a crash may keep a part of the marks

@@ -229,6 +229,16 @@ SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT (scru64_realm_internal.last_failover()).granting_from - now AS waits_still FROM test_clock;
 SELECT scru64_realm.nothing_was_lost() AS since;
+-- and each time that it says so is a change of its own
+UPDATE test_clock SET now = now + interval '3 hours';
+SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
+UPDATE test_clock SET now = now + interval '10 minutes';
+SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
+SELECT scru64_realm.nothing_was_lost() AS since;
+SELECT (scru64_realm_internal.last_failover()).granting_from - now AS waits_still FROM test_clock;
+SELECT scru64_realm.lease(8, 'x');
+\echo :SQLSTATE
+SELECT scru64_realm.nothing_was_lost() IS NULL AS nothing;
 
 RESET SESSION AUTHORIZATION;
 \c :original
