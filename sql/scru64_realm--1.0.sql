@@ -581,16 +581,19 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.revoke(uuid) IS 'have an active lease not be renewed; returns 1, or 0 if there is none';
 
+-- A lease_id that is written as a literal is a text, too.
 CREATE FUNCTION scru64_realm.revoke(holder text) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '60s'
 AS $$
 #variable_conflict error
 BEGIN
-	RETURN (SELECT coalesce(sum(revoke(l.lease_id)), 0) FROM ledger AS l WHERE l.holder = revoke.holder);
+	RETURN (SELECT coalesce(sum(revoke(l.lease_id)), 0) FROM ledger AS l
+			WHERE l.holder = revoke.holder
+			   OR replace(l.lease_id::text, '-', '') = lower(translate(revoke.holder, '{-}', '')));
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.revoke(text) IS 'have active leases of a holder not be renewed; returns how many';
+COMMENT ON FUNCTION scru64_realm.revoke(text) IS 'have active leases of a holder, or with this lease_id, not be renewed; returns how many';
 
 CREATE FUNCTION scru64_realm.set_guard(guard interval, even_if_unsafe boolean DEFAULT false) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '2s'

@@ -152,6 +152,14 @@ SELECT scru64_realm.revoke('gone');
 SELECT scru64_realm.revoke('app');
 SELECT scru64_realm.revoke('nobody');
 SELECT scru64_realm.revoke(NULL::text), scru64_realm.revoke(NULL::uuid);
+-- a literal is a lease_id in all its forms, and not only a name
+BEGIN;
+SELECT FROM scru64_realm.lease(8, 'a') AS a, scru64_realm.lease(8, 'b', request => 'abcdef22-2222-4333-8444-555555555555') AS b,
+	scru64_realm.lease(8, 'abcdef2222224333-8444-555555555555') AS c;
+SELECT scru64_realm.revoke('{ABCDEF2222224333-8444-555555555555}');
+SELECT scru64_realm.revoke('abcdef2222224333-8444-555555555555');
+SELECT holder, revoked_at IS NOT NULL AS revoked FROM scru64_realm.leases WHERE node_id_size = 8 ORDER BY node_id DESC LIMIT 3;
+ROLLBACK;
 SELECT node, holder, expires_at, revoked_at FROM scru64_realm.leases;
 SELECT scru64_realm.renew(:'lease_id');
 \echo :SQLSTATE
