@@ -94,6 +94,23 @@ sub write_page
 	return;
 }
 
+# A page that is right, but for its ceiling.
+sub page_with
+{
+	my ($good, $ceiling) = @_;
+	my $contents = substr($good, 24, 8) . pack('Q', $ceiling);
+	my $crc = 0xffffffff;
+
+	# CRC-32C
+	foreach my $byte (unpack('C*', $contents))
+	{
+		$crc ^= $byte;
+		$crc = $crc >> 1 ^ ($crc & 1 ? 0x82f63b78 : 0) foreach (1 .. 8);
+	}
+	substr($good, 24, 20) = $contents . pack('L', $crc ^ 0xffffffff);
+	return $good;
+}
+
 sub flipped
 {
 	my ($text, $at) = @_;
@@ -176,6 +193,7 @@ my %texts = (
 	'half a page' => substr($good, 0, 24 + 4) . "\0" x ($page_size - 24 - 4),
 	'two pages' => $good x 2,
 	'a page and a half' => $good . substr($good, 0, $page_size / 2),
+	(map { ("ceiling $_" => page_with($good, $_)) } (282429536480, 1 << 39, 1 << 40, 1 << 63, ~0)),
 	(map { ("cut to $_ bytes" => substr($good, 0, $_)) } (1, 100, $page_size - 1)),
 	map { ("bit flipped in byte $_" => flipped($good, $_)) } (24, 28, 32, 34, 40));
 foreach my $name (sort keys %texts)
@@ -187,6 +205,11 @@ foreach my $name (sort keys %texts)
 	$node->stop;
 	is(read_file($file), $texts{$name}, "$name: after a clean stop, too");
 }
+is(page_with($good, unpack('Q', substr($good, 32, 8))), $good, 'pages can be made');
+write_page(page_with($good, 282429536479));
+start_server($node);
+refused_ok('a ceiling at the last timestamp', qr/ERROR:  58000: the clock is too far behind/);
+$node->stop;
 write_page(flipped($good, 34));
 start_server($node);
 refused_ok('damaged, then restored', $way_out);

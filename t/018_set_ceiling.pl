@@ -126,6 +126,17 @@ foreach my $time ("'infinity'", "'-infinity'", "'4714-01-01 BC'", "'294276-01-01
 }
 at_once_ok('after that', $node, '8/8');
 
+# The last tick is reserved: no ID is of it.
+is( $node->safe_psql('postgres', q(
+SELECT scru64_set_ceiling(scru64_timestamp('zzzzzzzzzzzz'));
+SELECT scru64_watermark() = scru64_min(scru64_timestamp('zzzzzzzzzzzz'));
+)),
+	"\nt", 'the last time: the watermark is an ID');
+refused_ok('the last time', $node, '8/8');
+$node->restart;
+refused_ok('the last time, after a restart', $node, '8/8');
+$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+
 #
 # Sessions that had a node are retired: above what is set.
 #

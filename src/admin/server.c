@@ -190,7 +190,8 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
 
 	forget_kept_lease();
-	ceiling_set(ceiling);
+	/* after the last tick there is no ID either */
+	ceiling_set(Min(ceiling, SCRU64_LAST_TIMESTAMP));
 	lease_wake_worker(true);
 	PG_RETURN_VOID();
 }

@@ -307,7 +307,7 @@ ceiling_wait_for_standbys(uint32 generation, uint64 tick)
 	{
 		(void) ConditionVariableTimedSleep(&reservation->moved, nap_ms, wait_event);
 		if (nap_ms == MAX_NAP_MS)
-			ceiling_raise(generation, durable + 1, durable + 1, false);
+			ceiling_raise(generation, durable + 1, Min(durable + 1, SCRU64_LAST_TIMESTAMP), false);
 		nap_ms = Min(2 * nap_ms, MAX_NAP_MS);
 	}
 	ConditionVariableCancelSleep();

@@ -11,7 +11,8 @@
  * Invariants:
  *
  *	- When ceiling_page_write() returns, the page is in the WAL and flushed.
- *	- A page that is not exactly as it was written is an error, never a ceiling.
+ *	- A page that is not exactly as it was written is an error, never a ceiling; so is one
+ *	  with a ceiling after the last tick that has IDs, which nobody writes.
  *	  The contents have a CRC of their own: data checksums may be off, or may
  *	  have been switched on without this page, which no catalog lists.
  *	- The lock is held by one session of the server at a time, also of those that
@@ -41,6 +42,7 @@
 #include "storage/smgr.h"
 
 #include "ceiling/ceiling_page.h"
+#include "pure/scru64.h"
 
 /* Below every OID that a server assigns, and in no catalog of PostgreSQL. */
 #define CEILING_FILE		9864
@@ -151,6 +153,7 @@ ceiling_of_page(Page page)
 	memcpy(&contents, PageGetContents(page), CEILING_PAGE_LEN);
 	if (contents.magic != CEILING_MAGIC ||
 		contents.version != CEILING_VERSION ||
+		contents.ceiling > SCRU64_LAST_TIMESTAMP ||
 		!EQ_CRC32C(contents.crc, contents_crc(&contents)))
 		ceiling_page_damaged("Its page is not one that this version of scru64 has written.");
 	return contents.ceiling;
@@ -258,6 +261,7 @@ ceiling_page_write(uint64 ceiling)
 	Buffer		buffer;
 	XLogRecPtr	lsn;
 
+	Assert(ceiling <= SCRU64_LAST_TIMESTAMP);
 	provide_page();
 	/* does not read, so a damaged page does not matter */
 	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,

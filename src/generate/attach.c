@@ -41,7 +41,7 @@ static bool
 continue_after_prev(uint32 generation, NodeSlot *slot, uint64 state)
 {
 	uint64		prev = configured_node.node_prev;
-	uint64		tick = scru64_get_timestamp(prev);
+	uint64		tick = Min(scru64_get_timestamp(prev), SCRU64_LAST_TIMESTAMP);
 
 	if (node_state_last(state, &session_node.generator) >= prev)
 		return true;
