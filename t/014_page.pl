@@ -22,8 +22,8 @@ my $file = page_file($node);
 my $clock = 0;
 my %received;
 
-# What WAL of full pages does not need.
-$node->append_conf('postgresql.conf', 'full_page_writes = off');
+# What WAL of full pages does not need; and few pages are kept in memory.
+$node->append_conf('postgresql.conf', "full_page_writes = off\nshared_buffers = 1MB");
 set_clock($node, '+0');
 start_server($node);
 my $page_size = $node->safe_psql('postgres', 'SHOW block_size');
@@ -246,6 +246,43 @@ foreach my $how ('missing', 'empty', 'cut', 'two pages')
 	goes_on_ok("$name, restored");
 }
 unlink("$file.away");
+
+# A disk loses a write, so that the page is an old one when it is read again.
+my $name = 'an old page while the server is up';
+my $ceiling = 'SELECT extract(epoch FROM scru64_ceiling())';
+
+$node->safe_psql('postgres', q(
+CREATE TABLE filler (n integer PRIMARY KEY, pad text);
+ALTER TABLE filler ALTER pad SET STORAGE PLAIN;
+INSERT INTO filler SELECT n, repeat('x', 7000) FROM generate_series(1, 600) n;
+CHECKPOINT;
+));
+goes_on_ok("before $name");
+$node->safe_psql('postgres', 'CHECKPOINT');
+my $old_page = read_file($file);
+my $old = $node->safe_psql('postgres', $ceiling);
+advance();
+goes_on_ok("then $name");
+my $watermark = $node->safe_psql('postgres', 'SELECT scru64_watermark()');
+my $written = $node->safe_psql('postgres', $ceiling);
+cmp_ok($written, '>', $old + 20, "$name: the ceiling was raised");
+$node->safe_psql('postgres', 'CHECKPOINT');
+write_page($old_page);
+for my $attempt (1 .. 100)
+{
+	$node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(pad) FROM filler WHERE n > 0');
+	last if $node->safe_psql('postgres', $ceiling) == $old;
+}
+is($node->safe_psql('postgres', $ceiling), $old, "$name: it has come back");
+# Another node needs another ceiling, while this one is ahead of the clock.
+set_clock($node, '+' . ($clock - 3));
+my ($id, $error) = generate($node->safe_psql('postgres', "SELECT scru64_from_parts(to_timestamp($written + 1), 2 << 16)") . '/8');
+is($error, '', "$name: another node raises it");
+goes_on_ok($name);
+cmp_ok($node->safe_psql('postgres', $ceiling), '>', $written, "$name: the ceiling has not fallen");
+cmp_ok($node->safe_psql('postgres', 'SELECT scru64_watermark()'), 'ge', $watermark, "$name: nor has the watermark");
+is(scalar(logged($node, 'LOG:  the ceiling of scru64 went back')), 1, "$name: the log says so");
+set_clock($node, "+$clock");
 
 # Crash recovery, a page that is not there, and no checkpoint since.
 goes_on_ok('killed without a file');

@@ -37,9 +37,11 @@
  *	  that the synchronous standbys have flushed, too.
  *
  *	- A raise is a reservation, for this shared memory, of the ticks above the
- *	  page's ceiling up to the new one.  If the page has another ceiling than the one
+ *	  page's ceiling up to the new one.  If the page has a greater ceiling than the one
  *	  written last, another version of the library, with slots of its own, has reserved
- *	  ticks: then all nodes start again above the page's ceiling.
+ *	  ticks: then all nodes start again above the page's ceiling.  If it has a lower one,
+ *	  the disk has lost a write, or that other version has set it: then the one written
+ *	  last is written again, and all nodes start above that.
  *
  *	- If the page disappears after the slots were loaded, only scru64_set_ceiling()
  *	  makes it anew.
@@ -257,6 +259,25 @@ publish(Reservation *reservation, uint64 ceiling, XLogRecPtr written_at)
 }
 
 /*
+ * The page has a lower ceiling than the one written last: write that again, and start
+ * above it.  Page locked.
+ */
+static void
+write_again(uint64 found)
+{
+	uint64		written = reservation_of_server()->written;
+
+	(void) ceiling_page_write(written);
+	start_above(written);
+	ereport(LOG,
+			(errmsg("the ceiling of scru64 went back"),
+			 errdetail("Its page had %s, and this server has written %s: IDs start after that.",
+					   pstrdup(timestamptz_to_str(time_of_tick(found))),
+					   pstrdup(timestamptz_to_str(time_of_tick(written)))),
+			 errhint("Unless another version of scru64 has set it, a disk has lost a write: check it.")));
+}
+
+/*
  * Raise the ceiling to a tick, unless it is high enough by now.  A caller that does not
  * want to wait leaves it to the session that is just raising it.
  *
@@ -276,7 +297,9 @@ ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait)
 	{
 		if (!ceiling_page_read(&ceiling))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
-		if (ceiling != reservation->written)
+		if (ceiling < reservation->written)
+			write_again(ceiling);
+		else if (ceiling > reservation->written)
 			start_above(ceiling);
 		else if (ceiling < target)
 			publish(reservation, target, ceiling_page_write(target));
@@ -347,8 +370,8 @@ ceiling_set(uint64 ceiling)
 
 	/*
 	 * First the slots: so no ID is issued that the new ceiling does not cover.  If it
-	 * cannot be written, the next raise finds the old one on the page.  The standbys
-	 * get it with that raise.
+	 * cannot be written, the next raise finds the old one on the page, and the nodes start
+	 * above the greater of the two.  The standbys get it with that raise.
 	 */
 	(void) ceiling_page_lock(true);
 	start_above(ceiling);
