@@ -14,6 +14,7 @@ plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 my $spec = '1/8';
 my $lost = 'LOG:  the ceiling of scru64 was lost';
+my $made = 'LOG:  the ceiling of scru64 was made';
 my $damaged = qr/ERROR:  XX001: file "global\/9864" .*\nDETAIL:  .*\nHINT:  .*/;
 my $way_out = qr/HINT:  .*scru64\.node_spec.*scru64_set_ceiling\(\)/;
 
@@ -133,6 +134,7 @@ foreach my $left_over ('', "\0" x $page_size)
 	is(-s $file, $page_size, "$name: there is a page");
 	cmp_ok(lead($node), '<=', 0, "$name: the first ID is not ahead of the clock");
 	is(scalar(logged($node, $lost)), 0, "$name: nothing was lost");
+	is(scalar(logged($node, $made)), $left_over eq '' ? 1 : 2, "$name: the log says that it was made");
 	last if $left_over ne '';
 	$node->safe_psql('postgres', 'DROP EXTENSION scru64');
 	ok(-s $file, "$name: the page outlives the extension");
@@ -178,6 +180,19 @@ foreach my $how ('missing', 'empty', 'zero')
 	is(scalar(logged($node, $lost)), $times_lost, "$how: once");
 	advance();
 }
+
+# Lost, and somebody makes the extension in another database before the first ID: nobody
+# can know, but the log says what to do.
+$node->stop;
+unlink($file);
+start_server($node);
+my $times_made = scalar(logged($node, $made));
+$node->safe_psql('template1', 'CREATE EXTENSION scru64; DROP EXTENSION scru64; CREATE EXTENSION scru64; DROP EXTENSION scru64');
+is(scalar(logged($node, $made)), $times_made + 1, 'made anew: the log says so, once');
+is(scalar(logged($node, $lost)), $times_lost, 'made anew: not lost');
+$node->safe_psql('postgres', "SELECT scru64_set_ceiling(scru64_timestamp('$received{$spec}{greatest}'))");
+goes_on_ok('made anew, and set');
+advance();
 
 #
 # Damaged, or not ours.

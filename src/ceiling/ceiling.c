@@ -340,7 +340,8 @@ ceiling_wait_for_standbys(uint32 generation, uint64 tick)
  * scru64_create_ceiling() -> void
  *
  * For CREATE EXTENSION: make the page, if there is none, with the ceiling 0: no ID was
- * issued.
+ * issued.  Nobody can know it if another database has the extension, and the page was
+ * lost.  So the log says it.
  */
 Datum
 scru64_create_ceiling(PG_FUNCTION_ARGS)
@@ -353,6 +354,11 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 		if (ceiling_generation() > 0)
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		(void) ceiling_page_write(0);
+		ereport(LOG,
+				(errmsg("the ceiling of scru64 was made"),
+				 errdetail("There was none: no ID counts as issued on this server."),
+				 errhint("If another database has IDs of this server, the ceiling was lost: as a superuser, call %s with a time that is not before the last of them.",
+						 "scru64_set_ceiling()")));
 	}
 	ceiling_page_unlock();
 	PG_RETURN_VOID();
