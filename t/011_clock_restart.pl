@@ -19,6 +19,7 @@ set_clock($node, '+0');
 start_server($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION scru64');
 add_helpers($node);
+add_give($node);
 
 my %received;
 my $nodes = 0;
@@ -186,6 +187,22 @@ foreach my $time (1 .. 2)
 	generate($spec, $name);
 	set_clock($node, '+0');
 	sleep(0.3);
+}
+
+{
+	my $name = 'back by 15 s, of a node that was ahead by 9';
+
+	$spec = '1048575/20';
+	my @ids = split(/\n/, $node->safe_psql('postgres', "SELECT make_busy('$spec')"));
+	record_ids(\%received, $spec, \@ids);
+	go_down();
+	set_clock($node, '-15');
+	start_server($node);
+	refused_ok($spec, $name);
+	set_clock($node, '-5');
+	record_ids(\%received, $spec, [ $node->safe_psql('postgres', "SET scru64.node_spec = '$spec'; SELECT scru64_generate()") ]);
+	record_ok("$name: with the clock back by 5");
+	set_clock($node, '+0');
 }
 
 #
