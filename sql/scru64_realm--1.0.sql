@@ -287,14 +287,13 @@ BEGIN
 				HINT = 'For example: 3/4.';
 	END IF;
 	PERFORM check_node_id_size(node_id_size, 'Few bits leave many for the counter; 8 are a good start.');
-	PERFORM check_ttl(ttl);
+	asked.ttl := check_ttl(ttl);
 	whole := int4multirange(place(node_id_size, node_id, within));
 	place := whole;
 	asked.lease_id := request;
 	asked.node_id := node_id;
 	asked.node_id_size := node_id_size;
 	asked.holder := holder;
-	asked.ttl := ttl;
 	asked.within := within;
 
 	PERFORM begin_call();
@@ -357,14 +356,14 @@ DECLARE
 	known ledger;
 	cap timestamptz;
 BEGIN
-	PERFORM check_ttl(ttl);
+	ttl := check_ttl(ttl);
 	SELECT * INTO locked FROM lock_lease(renew.lease_id, renew.last_id);
 	known := locked.known;
 	PERFORM check_renewable(known, locked.clock);
 	granted_at := known.granted_at;
 	realm_clock := locked.clock;
 	cap := cap(granted_at, realm_clock);
-	expires_at := CASE WHEN is_endless(ttl) THEN 'infinity' ELSE least(locked.since + in_seconds(ttl), cap) END;
+	expires_at := CASE WHEN is_endless(ttl) THEN 'infinity' ELSE least(locked.since + ttl, cap) END;
 	PERFORM commit_durably();
 	BEGIN
 		UPDATE ledger AS l
@@ -600,20 +599,17 @@ CREATE FUNCTION scru64_realm.set_guard(guard interval, even_if_unsafe boolean DE
 AS $$
 #variable_conflict error
 BEGIN
-	IF set_guard.guard IS NULL OR set_guard.guard NOT BETWEEN interval '0' AND interval '1 day' THEN
-		RAISE EXCEPTION 'invalid guard time: %', coalesce(set_guard.guard::text, 'null')
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'It is a time from 0 to 1 day.',
-				HINT = 'It has to cover the rollback allowance of the generators and the difference of their clocks.';
-	ELSIF set_guard.guard < interval '11 seconds' AND even_if_unsafe IS NOT TRUE THEN
-		RAISE EXCEPTION 'guard time is not safe: %', set_guard.guard
+	guard := check_duration('guard time', guard, '0', '1 day', 'It is a time from 0 to 1 day.',
+							'It has to cover the rollback allowance of the generators and the difference of their clocks.');
+	IF guard < interval '11 seconds' AND even_if_unsafe IS NOT TRUE THEN
+		RAISE EXCEPTION 'guard time is not safe: %', guard
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = 'Generators may be ahead of their clock by 10 seconds, and one that stops by its clock has then used IDs of that time.',
 				HINT = 'Give 11 seconds or more, or also even_if_unsafe => true.';
 	END IF;
 	PERFORM commit_durably();
 	PERFORM wait_for_calls();
-	UPDATE settings AS s SET guard = in_seconds(set_guard.guard);
+	UPDATE settings AS s SET guard = set_guard.guard;
 END
 $$;
 
@@ -699,12 +695,10 @@ DECLARE
 	pruned bigint;
 	pruned_until timestamptz;
 BEGIN
-	IF older_than IS NULL OR older_than < interval '0' THEN
-		RAISE EXCEPTION 'invalid age: %', coalesce(older_than::text, 'null')
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'It is how long ago a lease must have ended for its row to be deleted: 0 or more.',
-				HINT = 'For example: 90 days.';
-	ELSIF older_than >= interval '1000 years' THEN
+	older_than := check_duration('age', older_than, '0', '1000 years',
+								 'It is how long ago a lease must have ended for its row to be deleted: 0 or more.',
+								 'For example: 90 days.');
+	IF is_endless(older_than) THEN
 		RETURN 0;
 	END IF;
 	-- calls that have read the clock by now have committed
@@ -772,13 +766,34 @@ CREATE FUNCTION reported_end(lease ledger, clock timestamptz, cap timestamptz) R
 		WHEN clock > lease.endless_since + (SELECT l.max_ttl + l.slack FROM limits(clock) AS l) THEN 'infinity'
 		ELSE cap END;
 
--- interval has an infinity only from PostgreSQL 17 on, so a thousand years mean the same.
-CREATE FUNCTION is_endless(ttl interval) RETURNS boolean LANGUAGE sql IMMUTABLE
-	RETURN coalesce(ttl >= interval '1000 years', false);
+-- The same time, whatever the calendar says: months and days of either sign are compared in
+-- one way and added to a time in another one. interval has an infinity only from PostgreSQL 17
+-- on, so a thousand years and more mean the same.
+CREATE FUNCTION in_seconds(duration interval) RETURNS interval LANGUAGE sql IMMUTABLE STRICT
+	RETURN make_interval(secs => least(greatest(extract(epoch FROM duration), -31557600000), 31557600000)::float8);
 
--- The same time, whatever the calendar says
-CREATE FUNCTION in_seconds(duration interval) RETURNS interval LANGUAGE sql IMMUTABLE
-	RETURN make_interval(secs => extract(epoch FROM duration)::float8);
+CREATE FUNCTION is_endless(duration interval) RETURNS boolean LANGUAGE sql IMMUTABLE
+	RETURN coalesce(in_seconds(duration) = in_seconds('1000 years'), false);
+
+-- What a caller says, in seconds; error if it is not between these two.
+CREATE FUNCTION check_duration(
+	name text,
+	duration interval,
+	shortest interval,
+	longest interval,
+	detail text,
+	hint text
+) RETURNS interval
+	LANGUAGE plpgsql
+AS $$
+BEGIN
+	IF in_seconds(duration) BETWEEN shortest AND in_seconds(longest) THEN
+		RETURN in_seconds(duration);
+	END IF;
+	RAISE EXCEPTION 'invalid %: %', name, coalesce(duration::text, 'null')
+		USING ERRCODE = 'invalid_parameter_value', DETAIL = check_duration.detail, HINT = check_duration.hint;
+END
+$$;
 
 -- The timestamp of IDs that are generated at a time, in ticks of 256 ms since 1970.
 -- Later times have the last timestamp of all.
@@ -927,19 +942,17 @@ $$;
 CREATE FUNCTION is_owner() RETURNS boolean LANGUAGE sql STABLE
 	RETURN pg_has_role(session_user, current_user, 'MEMBER');
 
-CREATE FUNCTION check_ttl(ttl interval) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_ttl(ttl interval) RETURNS interval LANGUAGE plpgsql AS $$
 BEGIN
-	IF ttl <= interval '0' THEN
-		RAISE EXCEPTION 'invalid ttl: %', ttl
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'It is how long the lease lasts: a time greater than 0.',
-				HINT = 'Leave it out to get the longest that the realm grants.';
-	ELSIF is_endless(ttl) AND NOT is_owner() THEN
+	IF is_endless(ttl) AND NOT is_owner() THEN
 		RAISE EXCEPTION 'permission denied for a lease without end'
 			USING ERRCODE = 'insufficient_privilege',
 				DETAIL = 'Its node would be lost to others for good.',
 				HINT = 'Ask the owner of the realm, or give a ttl of less than 1000 years, and renew.';
 	END IF;
+	RETURN CASE WHEN ttl IS NOT NULL THEN
+		check_duration('ttl', ttl, '1 us', '1000 years', 'It is how long the lease lasts: a time greater than 0.',
+					   'Leave it out to get the longest that the realm grants.') END;
 END
 $$;
 
@@ -1301,7 +1314,7 @@ DECLARE
 	guard interval := (SELECT s.guard FROM settings AS s);
 	cap timestamptz := cap(clock, clock);
 	is_endless boolean := is_endless(asked.ttl);
-	ttl interval := CASE WHEN NOT is_endless THEN in_seconds(asked.ttl) END;
+	ttl interval := CASE WHEN NOT is_endless THEN asked.ttl END;
 	until timestamptz := CASE WHEN is_endless THEN 'infinity' ELSE least(clock + ttl, cap) + guard END;
 	lease ledger := asked;
 BEGIN
@@ -1378,12 +1391,10 @@ DECLARE
 	is_raised boolean;
 	counts_from timestamptz;
 BEGIN
-	IF coalesce(max_ttl, first_ttl) NOT BETWEEN interval '1 second' AND interval '366 days' THEN
-		RAISE EXCEPTION 'invalid ttl: %', coalesce(max_ttl, first_ttl)
-			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'It is a time from 1 second to 366 days.',
-				HINT = 'A lease for longer is one without end, which the owner can ask for.';
-	END IF;
+	PERFORM check_duration('ttl', coalesce(max_ttl, first_ttl), '1 second', '366 days', 'It is a time from 1 second to 366 days.',
+						   'A lease for longer is one without end, which the owner can ask for.');
+	max_ttl := in_seconds(max_ttl);
+	first_ttl := in_seconds(first_ttl);
 	PERFORM commit_durably();
 	-- a raise is counted from here on
 	PERFORM keep_short();
@@ -1393,8 +1404,8 @@ BEGIN
 	limits := limits(clock);
 	SELECT * INTO old FROM settings;
 	is_raised := max_ttl > limits.max_ttl OR first_ttl > limits.first_ttl;
-	max_ttl := coalesce(in_seconds(max_ttl), old.next_max_ttl, old.max_ttl);
-	first_ttl := coalesce(in_seconds(first_ttl), old.next_first_ttl, old.first_ttl);
+	max_ttl := coalesce(max_ttl, old.next_max_ttl, old.max_ttl);
+	first_ttl := coalesce(first_ttl, old.next_first_ttl, old.first_ttl);
 	IF max_ttl > limits.max_ttl OR first_ttl > limits.first_ttl THEN
 		counts_from := CASE WHEN (max_ttl, first_ttl) = (old.next_max_ttl, old.next_first_ttl) THEN old.next_from
 			ELSE clock + limits.max_ttl + limits.slack END;

@@ -231,7 +231,11 @@ SELECT scru64_realm.lease(8, 'x', '0');
 \echo :SQLSTATE
 SELECT scru64_realm.lease(8, 'x', '-1 s');
 SELECT scru64_realm.lease(8, 'x', '1 mon -35 days');
-SELECT scru64_realm.lease(8, 'x', '1 year -365 days');
+SELECT scru64_realm.lease(8, 'x', '-12 mons +361 days');
+-- compared as it is added: a year has 365.25 days, and a month 30
+BEGIN;
+SELECT expires_at - granted_at AS promised FROM scru64_realm.lease(8, 'x', '1 year -365 days');
+ROLLBACK;
 SELECT scru64_realm.lease(8, 'x', node_id => 256);
 SELECT scru64_realm.lease(8, 'x', node_id => -1);
 SELECT scru64_realm.lease(8, 'x', node_id => 48, within => '4/4');
@@ -341,6 +345,7 @@ SELECT scru64_realm.set_guard('-1 s', true);
 \echo :SQLSTATE
 SELECT scru64_realm.set_guard(NULL);
 SELECT scru64_realm.set_guard('1 day 1 s');
+SELECT scru64_realm.set_guard('-12 mons +361 days', true);
 SELECT count(*) FROM scru64_realm.settings;
 
 --
@@ -437,6 +442,7 @@ SELECT scru64_realm.prune('90 days');
 SELECT holder FROM scru64_realm.ledger ORDER BY holder;
 SELECT scru64_realm.prune('-1 s');
 \echo :SQLSTATE
+SELECT scru64_realm.prune('-12 mons +361 days');
 SELECT scru64_realm.prune(NULL);
 
 --

@@ -206,6 +206,8 @@ SELECT scru64_realm.set_max_ttl('1 hour');
 SELECT scru64_realm.set_max_ttl('0');
 \echo :SQLSTATE
 SELECT scru64_realm.set_max_ttl('-1 s');
+SELECT scru64_realm.set_max_ttl('-12 mons +361 days');
+SELECT scru64_realm.set_max_ttl('12 mons 1 day');
 SELECT scru64_realm.set_first_ttl('1000 years');
 SELECT scru64_realm.set_max_ttl(NULL) IS NULL AS nothing;
 
