@@ -559,8 +559,9 @@ COMMENT ON COLUMN capacity.available IS 'nodes of this size that are free, if no
 -- For the owner
 --
 -- While one of these functions waits for a lock, others wait behind it: hence a lock_timeout
--- of 2 seconds. That of revoke() and something_was_lost() is 60: they wait for transactions
--- that are kept short, and hold up only calls that have to be held up.
+-- of 2 seconds. Those that wait for calls have 20, which is longer than a transaction that has
+-- called the realm is open. That of revoke() and something_was_lost() is 60: they hold up only
+-- calls that have to be held up.
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION scru64_realm.revoke(lease_id uuid) RETURNS bigint
@@ -595,7 +596,7 @@ $$;
 COMMENT ON FUNCTION scru64_realm.revoke(text) IS 'have active leases of a holder, or with this lease_id, not be renewed; returns how many';
 
 CREATE FUNCTION scru64_realm.set_guard(guard interval, even_if_unsafe boolean DEFAULT false) RETURNS void
-	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '2s'
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
 AS $$
 #variable_conflict error
 BEGIN
@@ -617,7 +618,7 @@ COMMENT ON FUNCTION scru64_realm.set_guard(interval, boolean)
 	IS 'set the guard time, for leases that are granted, renewed or ended from now on';
 
 CREATE FUNCTION scru64_realm.set_max_ttl(max_ttl interval) RETURNS timestamptz
-	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '2s'
+	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
 AS $$
 BEGIN
 	RETURN set_ttls(max_ttl, NULL);
@@ -628,7 +629,7 @@ COMMENT ON FUNCTION scru64_realm.set_max_ttl(interval)
 	IS 'set how far from now on leases are promised at most; returns from when that counts';
 
 CREATE FUNCTION scru64_realm.set_first_ttl(first_ttl interval) RETURNS timestamptz
-	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '2s'
+	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
 AS $$
 BEGIN
 	RETURN set_ttls(NULL, first_ttl);
@@ -685,7 +686,7 @@ COMMENT ON FUNCTION scru64_realm.something_was_lost(timestamptz)
 -- It keeps the end of the last one: if the clock went back behind that, a node could be
 -- leased for a time for which one of them had it.
 CREATE FUNCTION scru64_realm.prune(older_than interval) RETURNS bigint
-	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '2s'
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
 AS $$
 #variable_conflict error
 DECLARE
@@ -1031,13 +1032,18 @@ $$;
 
 -- Waits until no call changes a lease, and keeps calls from it.
 CREATE FUNCTION wait_for_calls() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	callers text;
 BEGIN
 	LOCK TABLE allocator IN ACCESS EXCLUSIVE MODE;
 EXCEPTION WHEN lock_not_available THEN
+	SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
+	FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+	WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database();
 	RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
 		USING ERRCODE = 'lock_not_available',
-			DETAIL = 'A transaction that has called the realm is still open.',
-			HINT = $hint$Try again, or end it. To find it: SELECT pid FROM pg_locks WHERE relation = 'scru64_realm_internal.allocator'::regclass;$hint$;
+			DETAIL = format('Transactions that have called the realm are still open: %s.', coalesce(callers, 'ended by now')),
+			HINT = 'Try again. Those of holders end after 15 seconds, unless their commit waits for synchronous standbys.';
 END
 $$;
 
@@ -1396,9 +1402,9 @@ BEGIN
 	max_ttl := in_seconds(max_ttl);
 	first_ttl := in_seconds(first_ttl);
 	PERFORM commit_durably();
+	PERFORM wait_for_calls();
 	-- a raise is counted from here on
 	PERFORM keep_short();
-	PERFORM wait_for_calls();
 	PERFORM note_failover();
 	clock := clock();
 	limits := limits(clock);

@@ -193,17 +193,40 @@ $one->query_safe('ROLLBACK');
 
 # What its owner sets waits for those who go by what was set before.
 $renewed = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 110)");
-foreach my $set ("set_max_ttl('1 hour')", "set_guard('40 s')", "prune('1 hour')")
+my @sets = ("set_max_ttl('1 hour')", "set_first_ttl('1 hour')", "set_guard('40 s')", "prune('1 hour')");
+foreach my $set (@sets)
 {
 	$one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
-	($out, $err) = try_statement($two, "SELECT scru64_realm.$set");
-	like($err, qr/ERROR:  55P03: /, "$set does not wait for long");
 	start_statement($two, "SELECT scru64_realm.$set");
 	wait_for_waiter('relation');
 	$one->query_safe('COMMIT');
 	($out, $err) = try_statement($two, 'SELECT 1');
-	is($err, '', 'but it does');
+	is($err, '', "$set waits for who renews");
 }
+
+# It outlasts a session that does not commit.
+my @waiting = map { open_session($node) } @sets;
+my $idle = open_session($node);
+$idle->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
+start_statement($waiting[$_], "SELECT scru64_realm.$sets[$_]") foreach (0 .. $#sets);
+foreach my $n (0 .. $#sets)
+{
+	($out, $err) = try_statement($waiting[$n], 'SELECT 1');
+	is($err, '', "$sets[$n] outlasts who does not commit");
+}
+eval { $idle->quit };
+$_->quit foreach (@waiting);
+
+# If it has to give up, it says who that was.
+$node->safe_psql('postgres', "ALTER FUNCTION scru64_realm.set_guard SET lock_timeout = '100ms'");
+my ($pid, $role) = split(/\|/, $one->query_safe('SELECT pg_backend_pid(), current_user'));
+$one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
+($out, $err) = try_statement($two, "SELECT scru64_realm.set_guard('40 s')");
+like(
+	$err,
+	qr/ERROR:  55P03: could not lock out calls of the realm within 100ms\nDETAIL:  .* open: process $pid of role $role\.\nHINT:  Try again/,
+	'who waits for too long is told for whom');
+$one->query_safe('COMMIT');
 $node->safe_psql('postgres', "UPDATE scru64_realm.settings SET guard = '30 s', max_ttl = '24 hours', first_ttl = '24 hours'");
 
 # A lease that is renewed at the last moment, while somebody else asks for the node:
