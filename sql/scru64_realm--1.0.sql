@@ -1493,6 +1493,6 @@ DO $do$
 BEGIN
 	RAISE NOTICE 'this realm knows of no leases'
 		USING DETAIL = 'If there was a realm in this database before, nodes that it has leased may be in use still.',
-			HINT = 'Then call scru64_realm.something_was_lost() now, before anybody leases.';
+			HINT = 'Then, before anybody leases, set max_ttl and the guard time as they were, lease by node_id what has no end, and call scru64_realm.something_was_lost().';
 END
 $do$;

@@ -113,9 +113,22 @@ like(somebody_else($copy), $waits, 'then nobody is granted a node');
 isnt(seconds_of($copy, 'nothing_was_lost()'), '', 'it is taken back like a change that was noticed');
 like(somebody_else($copy), $granted, 'and all is as before');
 
-# another realm in its place, which knows nothing
-$copy->safe_psql('postgres', 'DROP EXTENSION scru64_realm; CREATE EXTENSION scru64_realm; SELECT scru64_realm.something_was_lost()');
-ok_from($copy, $until + 10 + 3600 + $slack, 'a realm that was made anew');
+# another realm in its place, which knows nothing, and where leases were for a day
+my $day = 24 * 3600;
+my $endless = lease_sql(8, 'endless', node_id => 40, ttl => '1000 years');
+$counts = seconds_of($copy, "set_max_ttl('1 day')");
+at($counts, $copy);
+like(ask($copy, $endless), $granted, 'a lease without end');
+$grown = lease($copy, 'for a day', node_id => 50);
+grow($copy, $grown, $counts + 2 * $day);
+at($counts + 2 * $day - 1, $copy);
+renew($copy, $grown);
+$copy->safe_psql('postgres', 'DROP EXTENSION scru64_realm; CREATE EXTENSION scru64_realm');
+seconds_of($copy, "set_max_ttl('1 day')");
+like(ask($copy, $endless), $granted, 'again, in a realm that was made anew');
+is(seconds_of($copy, 'something_was_lost()'), $grown->{expires} + $slack, 'it waits as long as leases were');
+ok_from($copy, $grown->{expires} + $slack, 'a realm that was made anew', 50);
+like(somebody_else($copy, 40), $not_free, 'nobody gets what has no end');
 $copy->stop;
 
 ok_promised_once(5);
