@@ -8,8 +8,21 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;
 
-my $node = new_node('main', allows_streaming => 1);
+# with a system identifier of its own
+my $node = new_node('main', allows_streaming => 1, extra => ['--locale=C']);
 $node->start;
+
+# A dump may come to a server that was set up alike, with the same OIDs.
+my $alike = new_node('alike', extra => ['--locale=C']);
+$alike->start;
+my ($one, $other) = map { [ split(/\n/) ] } map { $_->safe_psql('postgres', q(
+CREATE EXTENSION scru64_realm CASCADE;
+SELECT oid FROM pg_extension WHERE extname = 'scru64_realm';
+SELECT scru64_realm_internal.identity();
+DROP EXTENSION scru64 CASCADE)) } ($node, $alike);
+is($one->[0], $other->[0], 'two servers that were set up alike');
+isnt($one->[1], $other->[1], 'are not taken for each other');
+$alike->stop;
 
 # The extension belongs to who owns the database and is no superuser; scru64 is in
 # a schema of its own.

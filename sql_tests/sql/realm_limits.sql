@@ -6,6 +6,7 @@
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 DROP DATABASE IF EXISTS scru64_regression_realm;
+DROP DATABASE IF EXISTS scru64_regression_realm_copy;
 DROP ROLE IF EXISTS regress_realm_owner, regress_realm_app;
 RESET client_min_messages;
 CREATE ROLE regress_realm_owner;
@@ -223,7 +224,7 @@ SELECT (scru64_realm_internal.last_failover()).granting_from - now AS waits_for_
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT scru64_realm.nothing_was_lost() IS NULL AS nothing;
 SELECT count(*) FROM scru64_realm.lease(8, 'x');
-SELECT scru64_realm.something_was_lost('infinity');
+SELECT scru64_realm.something_was_lost('infinity'), (scru64_realm_internal.last_failover()).lost_until;
 SELECT scru64_realm.lease(8, 'x');
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT scru64_realm.something_was_lost(now - interval '1 day') - now AS waits FROM test_clock;
@@ -244,13 +245,70 @@ UPDATE test_clock SET now = now + interval '3 hours';
 SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
 UPDATE test_clock SET now = now + interval '10 minutes';
 SELECT scru64_realm.something_was_lost() - now AS waits FROM test_clock;
+-- both are raised
+SELECT scru64_realm.set_max_ttl('3 hours') - now AS raised FROM test_clock;
 SELECT scru64_realm.nothing_was_lost() AS since;
 SELECT (scru64_realm_internal.last_failover()).granting_from - now AS waits_still FROM test_clock;
 SELECT scru64_realm.lease(8, 'x');
 \echo :SQLSTATE
 SELECT scru64_realm.nothing_was_lost() IS NULL AS nothing;
 
+--
+-- What the realm notices: here, by the mark of another server
+--
+DELETE FROM scru64_realm.ledger;
+UPDATE scru64_realm.settings
+SET guard = '30 s', max_ttl = '1 hour', first_ttl = '131 s', next_max_ttl = NULL, next_first_ttl = NULL, next_from = NULL;
+UPDATE test_clock SET now = '2027-01-03 00:00:00+00';
+SELECT count(*) FROM scru64_realm.lease(8, 'over', '1 s', node_id => 70);
+SELECT lease_id FROM scru64_realm.lease(8, 'active', request => '33333333-2222-4333-8444-555555555555') \gset
+UPDATE test_clock SET now = now + interval '31 s';
+SELECT setval('scru64_realm_internal.last_identity', 5);
+-- it locks out others for that moment, and not until the transaction ends
+BEGIN;
+SELECT expires_at FROM scru64_realm.renew(:'lease_id');
+SELECT (scru64_realm_internal.last_failover()).*;
+SELECT count(*) FROM pg_locks WHERE relation = 'scru64_realm.settings'::regclass AND mode = 'ShareRowExclusiveLock' AND pid = pg_backend_pid();
+COMMIT;
+-- after a crash before the last mark it notices the same change, and not another one
+SELECT setval('scru64_realm_internal.last_identity', 5);
+SELECT scru64_realm.lease(8, 'x');
+SELECT scru64_realm.nothing_was_lost() AS since;
+SELECT count(*) FROM scru64_realm.lease(8, 'x', '1 s');
+-- a lease that was over may have been renewed: it is kept, and so is its node
+SELECT setval('scru64_realm_internal.last_identity', 5);
+SELECT scru64_realm.prune('0');
+UPDATE test_clock SET now = (scru64_realm_internal.last_failover()).granting_from;
+SELECT scru64_realm.lease(8, 'x', node_id => 70);
+SELECT scru64_realm.prune('0');
+UPDATE test_clock SET now = (scru64_realm_internal.last_failover()).lost_until;
+SELECT scru64_realm.prune('0');
+-- as if it had ended now
+UPDATE test_clock SET now = now - interval '1 s';
+SELECT scru64_realm.lease(8, 'x', node_id => 70);
+-- and that it keeps, whatever ends before it
+UPDATE test_clock SET now = now + interval '1 s';
+SELECT lease_id FROM scru64_realm.lease(8, 'ends by a clock that was set back') \gset
+SELECT count(*) FROM scru64_realm.lease(8, 'ends before', '1 s');
+UPDATE test_clock SET now = now + interval '60 s';
+SELECT scru64_realm.prune('0');
+UPDATE test_clock SET now = now - interval '60 s';
+SELECT scru64_realm.release(:'lease_id');
+UPDATE test_clock SET now = now + interval '30.5 s';
+SELECT scru64_realm.prune('0');
+SELECT scru64_realm.lease(8, 'x');
+-- a copy of its database
 RESET SESSION AUTHORIZATION;
 \c :original
+CREATE DATABASE scru64_regression_realm_copy TEMPLATE scru64_regression_realm;
+\c scru64_regression_realm_copy
+SET lc_messages = 'C';
+SET TimeZone = 'UTC';
+SET DateStyle = 'ISO, YMD';
+UPDATE test_clock SET now = now + interval '1 day';
+SELECT scru64_realm.lease(8, 'x');
+
+\c :original
+DROP DATABASE scru64_regression_realm_copy;
 DROP DATABASE scru64_regression_realm;
 DROP ROLE regress_realm_owner, regress_realm_app;
