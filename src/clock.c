@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "miscadmin.h"

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "miscadmin.h"

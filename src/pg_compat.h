@@ -4,12 +4,14 @@
  *		The differences between PostgreSQL 15, 16, 17, 18 and 19.
  *
  * Every test of PG_VERSION_NUM in the project is in this file.  Include it right
- * after postgres.h and fmgr.h.
+ * after postgres.h.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef PG_COMPAT_H
 #define PG_COMPAT_H
+
+#include "fmgr.h"
 
 #if PG_VERSION_NUM < 150000
 #error "scru64 requires PostgreSQL 15 or later"

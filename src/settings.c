@@ -16,7 +16,6 @@
 
 #include <limits.h>
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "access/htup_details.h"

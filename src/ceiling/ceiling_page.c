@@ -28,7 +28,6 @@
 
 #include <sys/stat.h>
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "access/xlog.h"

@@ -19,7 +19,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "access/xact.h"

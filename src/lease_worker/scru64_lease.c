@@ -38,7 +38,6 @@
 
 #include <unistd.h>
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "common/hashfn.h"

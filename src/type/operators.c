@@ -14,7 +14,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "utils/fmgrprotos.h"

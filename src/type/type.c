@@ -13,7 +13,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "pg_compat.h"
 
 #include "lib/stringinfo.h"
