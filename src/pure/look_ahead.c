@@ -9,28 +9,16 @@
  */
 #include "pure/look_ahead.h"
 
-static uint64_t
-least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t
-greatest(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* How far ahead of the clock this node wants the ceiling to be. */
 static uint64_t
 wanted_lead(const LookAhead *asked)
 {
 	uint64_t	lead = asked->tick > asked->now ? asked->tick - asked->now : 0;
 	uint64_t	wanted = asked->overflow ?
-		greatest(LOOK_AHEAD_OVERFLOW_TICKS, lead + LOOK_AHEAD_TICKS) :
+		greatest_of(LOOK_AHEAD_OVERFLOW_TICKS, lead + LOOK_AHEAD_TICKS) :
 		LOOK_AHEAD_TICKS;
 
-	return least(wanted, look_ahead_most(asked->allowance));
+	return least_of(wanted, look_ahead_most(asked->allowance));
 }
 
 /*
@@ -40,8 +28,8 @@ wanted_lead(const LookAhead *asked)
 static bool
 is_near(const LookAhead *asked, uint64_t lead)
 {
-	uint64_t	early = least(LOOK_AHEAD_EARLY_TICKS,
-							  lead * LOOK_AHEAD_EARLY_TICKS / LOOK_AHEAD_TICKS);
+	uint64_t	early = least_of(LOOK_AHEAD_EARLY_TICKS,
+								 lead * LOOK_AHEAD_EARLY_TICKS / LOOK_AHEAD_TICKS);
 
 	return asked->durable - asked->tick < early;
 }
@@ -50,8 +38,8 @@ LookAheadVerdict
 look_ahead(const LookAhead *asked, uint64_t *target)
 {
 	uint64_t	lead = wanted_lead(asked);
-	uint64_t	wanted = least(greatest(asked->tick, asked->now + lead),
-							   least(asked->limit, SCRU64_LAST_TIMESTAMP));
+	uint64_t	wanted = least_of(greatest_of(asked->tick, asked->now + lead),
+								  least_of(asked->limit, SCRU64_LAST_TIMESTAMP));
 
 	if (asked->tick > asked->limit)
 		return LOOK_AHEAD_PAST_LIMIT;

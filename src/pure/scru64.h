@@ -48,6 +48,19 @@ typedef struct Scru64Node
 	uint32_t	node_id_size;	/* bits, 1 .. 23 */
 } Scru64Node;
 
+/* Unlike Min() and Max(), these look only once at what others change. */
+static inline uint64_t
+least_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t
+greatest_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline uint64_t
 scru64_get_timestamp(uint64_t id)
 {

@@ -20,10 +20,8 @@ first_of_tick(uint64_t tick)
 uint64_t
 watermark_closed_below(const WatermarkView *view, uint64_t first)
 {
-	uint64_t	above_all = view->top + 1;
+	uint64_t	above_all = greatest_of(view->top + 1, first_of_tick(view->tick));
 
-	if (above_all < first_of_tick(view->tick))
-		above_all = first_of_tick(view->tick);
 	return least_of(least_of(first, above_all), first_of_tick(view->ceiling + 1));
 }
 

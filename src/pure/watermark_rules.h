@@ -17,13 +17,6 @@
 
 #include "pure/scru64.h"
 
-/* Unlike Min(), which looks twice at what others change. */
-static inline uint64_t
-least_of(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /*
  * What a server's watermark depends on, besides its nodes:
  *
@@ -41,10 +34,9 @@ typedef struct WatermarkView
 static inline WatermarkView
 watermark_view(uint64_t top, uint64_t now, uint64_t ceiling)
 {
-	uint64_t	tick = now < ceiling + 1 ? now : ceiling + 1;
 	WatermarkView view = {
 		.top = top,
-		.tick = tick > 0 ? tick : 1,
+		.tick = greatest_of(least_of(now, ceiling + 1), 1),
 		.ceiling = ceiling
 	};
 
