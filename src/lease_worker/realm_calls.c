@@ -103,7 +103,7 @@ read_node(RealmCall *call, const LeaseRequest *request, NodeSpec *spec)
 		return realm_problem(call, "the realm's answer is no node spec");
 	if ((int) spec->node.node_id_size != request->node_id_size ||
 		(node_spec_parse(request->within, &block) == NODE_SPEC_OK &&
-		 !nodes_overlap(spec->node, block.node) && !nodes_equal(spec->node, block.node)))
+		 !nodes_overlap(spec->node, block.node)))
 		return realm_problem(call, "the realm's answer is a node that was not asked for");
 	return true;
 }

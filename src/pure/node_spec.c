@@ -98,6 +98,5 @@ nodes_overlap(Scru64Node a, Scru64Node b)
 {
 	uint32_t	counter_of_either = scru64_max_counter(a) | scru64_max_counter(b);
 
-	return !nodes_equal(a, b) &&
-		((scru64_node_base(a) ^ scru64_node_base(b)) & ~counter_of_either) == 0;
+	return ((scru64_node_base(a) ^ scru64_node_base(b)) & ~counter_of_either) == 0;
 }

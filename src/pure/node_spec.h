@@ -50,16 +50,10 @@ extern NodeSpecStatus node_spec_parse(const char *text, NodeSpec *spec);
 extern void node_spec_format(const NodeSpec *spec, char *buf);
 
 /*
- * Do two different nodes share any node_ctr?  They do if the bits of one
- * node_id are a prefix of the other's.
+ * Do two nodes share any node_ctr?  They do if the bits of one node_id are a prefix of
+ * the other's, or the same.
  */
 extern bool nodes_overlap(Scru64Node a, Scru64Node b);
-
-static inline bool
-nodes_equal(Scru64Node a, Scru64Node b)
-{
-	return a.node_id == b.node_id && a.node_id_size == b.node_id_size;
-}
 
 /* A node as one number, to be compared in one instruction; never 0. */
 typedef uint32_t NodeKey;

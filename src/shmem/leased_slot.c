@@ -113,12 +113,12 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 	{
 		NodeKey		key = node_slots->was_leased[i];
 
-		if (key == 0 || (key != node_key(node) &&
-						 !nodes_overlap(node, node_of_key(key))))
-			continue;
-		conflict->node = node_of_key(key);
-		conflict->state = NODE_STATE_CHANGING;
-		return true;
+		if (key != 0 && nodes_overlap(node, node_of_key(key)))
+		{
+			conflict->node = node_of_key(key);
+			conflict->state = NODE_STATE_CHANGING;
+			return true;
+		}
 	}
 	return false;
 }
@@ -174,7 +174,7 @@ is_configured(Scru64Node node)
 			pg_atomic_read_u32(&node_slots->slots[i].key) :
 			node_slots->retired_keys[i - NODE_SLOTS];
 
-		if (other != 0 && (other == node_key(node) || nodes_overlap(node, node_of_key(other))))
+		if (other != 0 && nodes_overlap(node, node_of_key(other)))
 			return true;
 	}
 	return false;

@@ -93,8 +93,8 @@ next_overlapping(NodeSlot *slot, Scru64Node node)
 }
 
 /*
- * Forget the nodes that overlap this one.  False, with *conflict set, at the first that is
- * in use.
+ * Forget the nodes that overlap this one, which has no slot and is not retired.  False,
+ * with *conflict set, at the first that is in use.
  *
  * A session may use the node between the first look at it and slot_evict().  So its state
  * is looked at again.
