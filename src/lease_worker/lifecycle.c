@@ -19,7 +19,6 @@
 #include "ceiling/ceiling.h"
 #include "clock.h"
 #include "lease_worker/lifecycle.h"
-#include "lease_worker/messages.h"
 #include "settings.h"
 
 /*
@@ -55,7 +54,7 @@ quarantine(Worker *worker, RealmCall *call, HeldLease *lease)
 	(void) call_renew(call, window_s(&worker->plan), 0, lease);
 	worker->plan.next_size_ms = monotonic_ms() + MIN_LEASE_PAUSE_MS;
 	return realm_problem(call, psprintf("node %u/%u overlaps one that is configured on this server",
-										lease->node.node_id, lease->node.node_id_size));
+										NODE_ARGS(lease)));
 }
 
 /*
@@ -88,7 +87,13 @@ activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
 	worker->info.size_changed_at = 0;
 	worker->info.size_reason[0] = '\0';
 	hold(worker, lease);
-	log_lease(lease);
+	ereport(LOG,
+			(lease->is_standby_lease ?
+			 errmsg("this standby has leased node %u/%u for its promotion", NODE_ARGS(lease)) :
+			 errmsg("this server has leased node %u/%u", NODE_ARGS(lease)),
+			 errdetail("The lease is from %s to %s, by the realm's clock.",
+					   pstrdup(timestamptz_to_str(lease->granted_at)),
+					   pstrdup(timestamptz_to_str(lease->expires_at)))));
 	return true;
 }
 
@@ -122,10 +127,16 @@ activate_standby_lease(Worker *worker)
 	start = Max(lease.start_tick, scru64_ceiling_lock());
 	in_window = start < lease.limit_tick;
 	activated = in_window && scru64_leased_activate(&lease, start);
-	scru64_ceiling_unlock();
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(context);
-	log_promotion(&lease, activated, in_window);
+	ereport(LOG,
+			(activated ?
+			 errmsg("recovery has ended, and this server has node %u/%u", NODE_ARGS(&lease)) :
+			 in_window ?
+			 errmsg("recovery has ended, and node %u/%u overlaps one that is configured on this server",
+					NODE_ARGS(&lease)) :
+			 errmsg("recovery has ended, and the ceiling of this server is beyond the lease of node %u/%u",
+					NODE_ARGS(&lease))));
 	if (activated)
 	{
 		hold(worker, &lease);
@@ -161,19 +172,17 @@ resume_lease(Worker *worker)
 		StartTransactionCommand();
 		ceiling = scru64_ceiling_lock();
 	}
-	resumed = scru64_leased_recall(&lease) && lease.conninfo_hash == worker->conninfo_hash &&
+	resumed = scru64_leased_recall(&lease) && lease.conninfo_hash == worker->held.conninfo_hash &&
 		(lease.is_standby_lease || scru64_leased_look(&look) ||
 		 (lease.start_tick < ceiling && ceiling <= lease.limit_tick &&
 		  scru64_leased_activate(&lease, ceiling)));
 	if (!in_recovery)
-	{
-		scru64_ceiling_unlock();
 		CommitTransactionCommand();
-	}
 	if (resumed)
 	{
 		hold(worker, &lease);
-		log_resumption(&lease);
+		ereport(LOG,
+				(errmsg("the lease of node %u/%u goes on", NODE_ARGS(&lease))));
 	}
 	else
 		(void) end_lease(worker);
@@ -202,7 +211,11 @@ renew_lease(Worker *worker, RealmCall *call)
 	else if (call->over || (call->refused && has_expired(refresh_plan(worker))))
 	{
 		held->is_unrenewable = true;
-		log_unrenewable(held, call->problem);
+		ereport(LOG,
+				(errmsg("the lease of node %u/%u is not renewed any more: %s",
+						NODE_ARGS(held), call->problem),
+				 errdetail("It is used until it ends at %s, by the realm's clock, or the realm has given this server another one.",
+						   timestamptz_to_str(held->expires_at))));
 	}
 	scru64_leased_update(held);
 	return renewed;
@@ -229,6 +242,18 @@ release(RealmCall *call, const HeldLease *lease, uint64 last_id)
 	return call_release(call, lease, last_id);
 }
 
+static void
+log_return(const HeldLease *lease, bool done, const char *problem)
+{
+	ereport(LOG,
+			(done ?
+			 errmsg("the lease of node %u/%u was returned", NODE_ARGS(lease)) :
+			 errmsg("the lease of node %u/%u was not returned: %s", NODE_ARGS(lease), problem),
+			 done ? 0 :
+			 errdetail("It ends by itself at %s, by the realm's clock.",
+					   timestamptz_to_str(lease->expires_at))));
+}
+
 /* A lease that was renewable was replaced for its size.  Returns why. */
 static const char *
 note_size(Worker *worker, const HeldLease *old)
@@ -252,10 +277,13 @@ static void
 finish_replacement(Worker *worker, RealmCall *call, const HeldLease *next, uint64 last_id)
 {
 	HeldLease	old = worker->held;
+	const char *reason;
 
 	hold(worker, next);
-	log_replacement(next, &old, old.is_unrenewable ? "its lease was not renewed any more" :
-					note_size(worker, &old));
+	reason = old.is_unrenewable ? "its lease was not renewed any more" : note_size(worker, &old);
+	ereport(LOG,
+			(errmsg("the node of this server is %u/%u now, and was %u/%u: %s",
+					NODE_ARGS(next), NODE_ARGS(&old), reason)));
 	if (!old.is_unrenewable)
 		log_return(&old, release(call, &old, last_id), call->problem);
 }

@@ -18,7 +18,8 @@
  *	- A lease is returned only after its slot was taken from the sessions, with the last
  *	  ID that left.  Once that was sent, the lease is dead.
  *	- The lease_id, a secret, is in memory that only processes of this server have
- *	  mapped, never in the data directory, unless a process dumps core there.
+ *	  mapped, never in the data directory, unless a process dumps core there.  Neither
+ *	  it nor the connection string is in the log.
  *	- A lease is resumed only under the same postmaster.  A data directory may be a
  *	  copy: any other start acquires a new lease.
  *	- A lease is replaced by one that was acquired before.  The sessions go on with that
@@ -56,7 +57,6 @@
 
 #include "clock.h"
 #include "lease_worker/lifecycle.h"
-#include "lease_worker/messages.h"
 #include "settings.h"
 
 PG_MODULE_MAGIC;
@@ -101,8 +101,8 @@ note_conninfo(Worker *worker)
 	if (worker->conninfo != NULL)
 		pfree(worker->conninfo);
 	worker->conninfo = MemoryContextStrdup(TopMemoryContext, scru64_realm);
-	worker->conninfo_hash = hash_bytes_extended((const unsigned char *) scru64_realm,
-												(int) strlen(scru64_realm), 0);
+	worker->held.conninfo_hash = hash_bytes_extended((const unsigned char *) scru64_realm,
+													 (int) strlen(scru64_realm), 0);
 }
 
 /* The lease is to be from another realm, or from none. */
@@ -194,11 +194,13 @@ enter_realm(Worker *worker, RealmCall *call)
 			show_busy(worker, true);
 		}
 		if (*scru64_realm_id == '\0')
-			log_realm(realm_id);
+			ereport(LOG,
+					(errmsg("the realm of this server is %s", realm_id),
+					 errhint("Set \"%s\" to it, and no other realm is taken for it.",
+							 "scru64.realm_id")));
 		strlcpy(held->realm_id, realm_id, sizeof(held->realm_id));
 	}
 	note_conninfo(worker);
-	held->conninfo_hash = worker->conninfo_hash;
 	return true;
 }
 
@@ -244,7 +246,9 @@ follow_load(Worker *worker, RealmCall *call)
 		worker->size_failed = true;
 		snprintf(info->size_reason, LEASE_TEXT_LEN, "no node of size %d instead of %d: %s",
 				 wanted, plan->size.current, call->problem);
-		log_size_problem(worker);
+		ereport(LOG,
+				(errmsg("this server has got %s", info->size_reason),
+				 errdetail("The lease of node %u/%u goes on.", NODE_ARGS(&worker->held))));
 	}
 }
 
@@ -266,10 +270,7 @@ call_realm(Worker *worker)
 		worker->info.renewed_at = GetCurrentTimestamp();
 	}
 	else if (!realm_is_disturbed(&call))
-	{
-		note_failure(worker, call.problem);
-		log_failure(worker, call.other_realm);
-	}
+		note_failure(worker, &call);
 	realm_close(&call);
 	plan_attempt(refresh_plan(worker), done, pg_prng_uint32(&pg_global_prng_state));
 	show_busy(worker, false);

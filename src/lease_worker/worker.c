@@ -13,9 +13,13 @@
 
 #include "clock.h"
 #include "lease_worker/worker.h"
+#include "settings.h"
 #include "type/id_time.h"
 
 #define USECS_PER_MSEC		1000
+
+/* Between two messages of a standing failure */
+#define LOG_PAUSE_MS		60000
 
 /* See how things are, to decide by. */
 Plan *
@@ -81,10 +85,30 @@ forget_failures(Worker *worker)
 	worker->info.last_error_at = 0;
 }
 
+/* The log has the first failure, and then one once in a while. */
 void
-note_failure(Worker *worker, const char *problem)
+note_failure(Worker *worker, const RealmCall *call)
 {
-	worker->info.failures++;
-	strlcpy(worker->info.last_error, problem, LEASE_TEXT_LEN);
-	worker->info.last_error_at = GetCurrentTimestamp();
+	LeaseInfo  *info = &worker->info;
+
+	info->failures++;
+	strlcpy(info->last_error, call->problem, LEASE_TEXT_LEN);
+	info->last_error_at = GetCurrentTimestamp();
+	if (info->failures > 1 && monotonic_ms() - worker->logged_at_ms < LOG_PAUSE_MS)
+		return;
+	worker->logged_at_ms = monotonic_ms();
+	ereport(LOG,
+			(!has_lease(worker) ?
+			 errmsg("the realm has not given this server a lease: %s", info->last_error) :
+			 worker->held.is_unrenewable ?
+			 errmsg("the realm has not given this server another lease: %s", info->last_error) :
+			 errmsg("the lease of this server was not renewed: %s", info->last_error),
+			 errdetail("%ld attempts have failed since the last success.",
+					   (long) info->failures),
+			 !call->other_realm ?
+			 errhint("It is tried again and again. See the view %s.", "scru64_lease") :
+			 *scru64_realm_id != '\0' ?
+			 errhint("If it is the one to lease from, set \"%s\" to its ID.", "scru64.realm_id") :
+			 errhint("A realm has another ID after DROP EXTENSION and CREATE EXTENSION, for example. If it is the one to lease from, set \"%s\" to its ID, or wait until the lease is over.",
+					 "scru64.realm_id")));
 }
