@@ -227,8 +227,8 @@ ceiling_load(void)
 }
 
 /*
- * Lock the ceiling: nobody raises or sets it meanwhile.  Returns the one that this server
- * has written last, or was started with, in ticks.
+ * Lock the ceiling until the transaction ends: nobody raises or sets it meanwhile.  Returns
+ * the one that this server has written last, or was started with, in ticks.
  */
 uint64
 scru64_ceiling_lock(void)
@@ -236,12 +236,6 @@ scru64_ceiling_lock(void)
 	ceiling_load();
 	(void) ceiling_page_lock(true);
 	return reservation_of_server()->written;
-}
-
-void
-scru64_ceiling_unlock(void)
-{
-	ceiling_page_unlock();
 }
 
 /* A ceiling stands in the WAL up to written_at, and is flushed.  Page locked. */

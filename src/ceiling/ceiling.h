@@ -21,6 +21,5 @@ extern void ceiling_set(uint64 ceiling);
 
 /* For the lease worker */
 extern PGDLLEXPORT uint64 scru64_ceiling_lock(void);
-extern PGDLLEXPORT void scru64_ceiling_unlock(void);
 
 #endif							/* CEILING_H */

@@ -55,7 +55,6 @@ continue_after_prev(uint32 generation, NodeSlot *slot, uint64 state)
 static void
 attach_leased(void)
 {
-	uint64		state;
 	LeaseInfo	info;
 	bool		has_place;
 	NodeSlot   *slot;
@@ -63,7 +62,7 @@ attach_leased(void)
 	if (*scru64_realm == '\0')
 		node_spec_not_set();
 	ceiling_load();
-	slot = lease_find_slot(&session_node.key, &state, &info, &has_place);
+	slot = lease_find_slot(&session_node.key, &info, &has_place);
 	if (slot == NULL)
 		no_lease(&info, has_place);
 	session_node.generator = generator_make(node_of_key(session_node.key));

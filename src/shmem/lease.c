@@ -5,7 +5,8 @@
  *
  * A session that needs a node starts the worker, wakes it, and waits.  The worker, of a
  * library of its own, acquires a lease, activates it in leased_slot.c, shows its state
- * here and wakes all sessions that wait.  Raises no error: generate.c does.
+ * here and wakes all sessions that wait.  That there is no lease, or none any more, is an
+ * answer here, and an error in attach.c.
  *
  * A lease is a window in ID space: its IDs are of ticks after that of its grant, and
  * not after that of its expiry, both by the realm's clock.  The upper end is the
@@ -188,21 +189,22 @@ worth_waiting(const LeaseInfo *info, uint64 began)
 }
 
 /*
- * The slot of the server's lease, its node and its state.  Waits for the worker,
- * cancellably and not for long.  NULL if there is no lease then; *info, and *has_place
- * (is there a place for a worker?), say why.
+ * The slot of the server's lease, and its node.  Waits for the worker, cancellably and not
+ * for long.  NULL if there is no lease then; *info, and *has_place (is there a place for a
+ * worker?), say why.
  *
  * Ordering: a session reads busy before the slot; the worker, which activates a lease
  * while it is busy, writes them the other way round (litmus: busy-slot).
  */
 NodeSlot *
-lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
+lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place)
 {
 	uint64		began = monotonic_ms();
-	NodeSlot   *slot;
+	NodeReport	look;
+	bool		has_lease;
 
 	*info = lease_info();
-	while ((slot = leased_slot_find(key, state)) == NULL)
+	while (!(has_lease = scru64_leased_look(&look)))
 	{
 		*has_place = request_worker();
 		/* also if this session does not wait: the next attempt is sooner */
@@ -213,7 +215,10 @@ lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place)
 		*info = lease_info();
 	}
 	ConditionVariableCancelSleep();
-	return slot;
+	if (!has_lease)
+		return NULL;
+	*key = node_key(look.node);
+	return &node_slots->leased;
 }
 
 /*

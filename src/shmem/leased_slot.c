@@ -142,28 +142,6 @@ leased_slot_evict(void)
 	node_slots->ended_id = last_of_state(node_of_key(key), state);
 }
 
-/* The last ID of the lease that was ended last, or 0 if it is not new.  Lock held. */
-static uint64
-ended_id(void)
-{
-	uint64		last_id = node_slots->ended_id;
-
-	node_slots->ended_id = 0;
-	return last_id;
-}
-
-/* The slot of the server's lease, or NULL while there is none. */
-NodeSlot *
-leased_slot_find(NodeKey *key, uint64 *state)
-{
-	ensure_slots();
-	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	*key = pg_atomic_read_u32(&node_slots->leased.key);
-	*state = pg_atomic_read_u64(&node_slots->leased.state);
-	LWLockRelease(&node_slots->lock);
-	return *key != 0 ? &node_slots->leased : NULL;
-}
-
 /* Have sessions a scru64.node_spec that shares IDs with this node?  Lock held. */
 static bool
 is_configured(Scru64Node node)
@@ -269,7 +247,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 	else
 	{
 		leased_slot_evict();
-		*last_id = ended_id();
+		*last_id = node_slots->ended_id;
 		start_leased(lease, Max(lease->start_tick, scru64_get_timestamp(*last_id)));
 	}
 	LWLockRelease(&node_slots->lock);
@@ -294,7 +272,10 @@ scru64_leased_update(const HeldLease *lease)
 	LWLockRelease(&node_slots->lock);
 }
 
-/* End the lease: from here on none of its IDs leaves.  Its last ID, or 0 if there was none. */
+/*
+ * End the lease, if nobody has yet: from here on none of its IDs leaves.  The last ID of
+ * the lease that was ended last, or 0 if there was none.
+ */
 uint64
 scru64_leased_end(void)
 {
@@ -304,7 +285,7 @@ scru64_leased_end(void)
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	leased_slot_evict();
 	keep(NULL);
-	last_id = ended_id();
+	last_id = node_slots->ended_id;
 	LWLockRelease(&node_slots->lock);
 	return last_id;
 }

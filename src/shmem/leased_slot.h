@@ -31,8 +31,6 @@ extern void leased_slot_evict(void);
 extern void map_kept_lease(void);
 extern void forget_kept_lease(void);
 
-extern NodeSlot *leased_slot_find(NodeKey *key, uint64 *state);
-
 extern PGDLLEXPORT bool scru64_leased_recall(HeldLease *lease);
 extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 timestamp);
 extern PGDLLEXPORT void scru64_leased_update(const HeldLease *lease);

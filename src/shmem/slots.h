@@ -131,7 +131,7 @@ typedef struct NodeSlots
 	/* For leased_slot.c */
 	int			next_leased;	/* where the next node is noted in was_leased */
 	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
-	uint64		ended_id;		/* the last ID of a lease that was ended, or 0 */
+	uint64		ended_id;		/* the last ID of the lease that was ended last */
 
 	KeptLease	kept_lease;		/* where no page is mapped for it */
 
