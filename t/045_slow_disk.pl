@@ -109,7 +109,7 @@ foreach my $case ([ '10s', 20_000 ], [ '0', 300 ])
 
 	my @ids = map { end_next($_) } @clients;
 	is(scalar(grep { /^\d+$/ } @ids), 4, "$name: all sessions get an ID") or diag("@ids");
-	is(scalar(grep { $_ >> 24 >= $asked_at && $_ >> 24 <= $asked_at + 16 } @ids), 4, "$name: of a tick that was paid for");
+	is(scalar(grep { $_ >> 24 >= $asked_at && $_ >> 24 <= $asked_at + 16 } @ids), 4, "$name: of a tick that the raise reaches");
 	my $flushes = 0;
 	$flushes += flushes_of($node, $_->{pid}) foreach @clients;
 	is($flushes, 1, "$name: one raise for all of them");

@@ -53,7 +53,7 @@ foreach my $server (@servers)
 foreach my $change (1 .. $changes)
 {
 	my $node = rand() < 0.3 ? $realm : $servers[ rand(@servers) ];
-	# right again, or a server would seldom give out any
+	# right again, or a server would seldom issue any
 	my $clock = rand() < 0.4 ? '+0' : random_clock();
 
 	set_clock($_, $clock) foreach ($change % 10 == 0 ? ($realm, @servers) : $node);

@@ -78,7 +78,7 @@ sub crash
 
 #
 # What a crash leaves of a lease: the same postmaster goes on with it if all that was
-# given out lies in its window.
+# issued lies in its window.
 #
 {
 	my $server = fleet_server($template, 'resumes', fleet_lines($realm) . $preload, clock => '+0');
@@ -105,7 +105,7 @@ sub crash
 	ok($node ne '' && $node ne $other, "the ceiling was set, and then a crash: another node, $other, $node");
 	end_loads();
 
-	# Nothing was given out, and a clock that is behind: the ceiling is before the window.
+	# Nothing was issued, and a clock that is behind: the ceiling is before the window.
 	my $behind = fleet_server($template, 'behind', fleet_lines($realm) . $preload, clock => '-3600');
 	ok(wait_until(10, sub { lease_of($behind) }), 'a server whose clock is behind has a lease');
 	for my $crash (1 .. 2)

@@ -59,7 +59,7 @@ sub end_primary
 	return $ids[-1];
 }
 
-# Promote a standby, and see that it gives out IDs, in a session from before.
+# Promote a standby, and see that it issues IDs, in a session from before.
 sub ok_promoted
 {
 	my ($standby, $node, $last_id, $name) = @_;
@@ -72,7 +72,7 @@ sub ok_promoted
 	my $took = time() - $began;
 	$session->quit;
 	note_ids($standby, $id) if $id ne '';
-	is($err, '', "$name: promoted, it gives out IDs");
+	is($err, '', "$name: promoted, it issues IDs");
 	cmp_ok($took, '<', 5, sprintf('%s: after %.3f s', $name, $took));
 	cmp_ok($id, 'gt', $last_id, "$name: after all of its primary");
 	is(lease_of($standby), $node, "$name: of the node that it held");

@@ -191,7 +191,7 @@ my %received;		# id => [server, ...]
 my @loads;
 my $loads_begun = 0;
 
-# IDs that a server has given out.
+# IDs that a server has issued.
 sub note_ids
 {
 	my ($server, @ids) = @_;

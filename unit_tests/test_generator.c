@@ -345,7 +345,7 @@ no_allowance(void)
 	}
 }
 
-/* A node that has given out nothing starts after the reserved first tick. */
+/* A node that has issued nothing starts after the reserved first tick. */
 static void
 starts_after_the_first_tick(void)
 {
@@ -361,7 +361,7 @@ starts_after_the_first_tick(void)
 		CHECK_NEXT(node, none, 1, 0, ALL_ONES, id_of(node, 1, half - 1));
 		CHECK_NEXT(node, none, TODAY, 0, ALL_ONES, id_of(node, TODAY, half - 1));
 
-		/* a clock that reads 0 after IDs were given out */
+		/* a clock that reads 0 after IDs were issued */
 		CHECK_NEXT(node, id_of(node, 1, 0), 0, 1, 0, id_of(node, 1, 1));
 		CHECK_NO_NEXT(node, id_of(node, 1, 0), 0, 0, GENERATOR_WAIT);
 		CHECK_NEXT(node, id_of(node, ALLOWANCE, 0), 0, ALLOWANCE, 0,
@@ -629,7 +629,7 @@ model_counter(const Model *model, uint32_t random, int clear_bits)
 	return random % values;
 }
 
-/* Whether an ID may be given out whose tick is so far ahead of the clock. */
+/* Whether an ID may be issued whose tick is so far ahead of the clock. */
 static GeneratorVerdict
 model_judge(uint64_t tick, uint64_t now, uint64_t allowance)
 {
@@ -899,7 +899,7 @@ random_histories(void)
 }
 
 /*
- * The share of all IDs of its ticks that a node gives out, if it is asked for
+ * The share of all IDs of its ticks that a node issues, if it is asked for
  * more than it has all the time.  Counted from its first wait: until then it
  * runs ahead of the clock.
  */

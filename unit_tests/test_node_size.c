@@ -137,7 +137,7 @@ when_to_look(void)
 
 /*
  * A node under a load, in steps of a second, with an allowance of ten seconds: what
- * it gives out beyond its capacity is ahead of the clock, until that is used up.
+ * it issues beyond its capacity is ahead of the clock, until that is used up.
  */
 typedef struct Model
 {

@@ -28,8 +28,9 @@
  *	  issues nothing below one, whatever its clock says then.
  *
  *	- The watermarks of new snapshots never fall, because the greatest one holds for all
- *	  of them; unless restart_watermark() was called, by scru64_set_ceiling(), after which
- *	  all nodes begin anew, or for a lease that ends at or below the closed tick.
+ *	  of them.  Only restart_watermark() lowers it, where nodes begin anew: all of them,
+ *	  by scru64_set_ceiling(), or that of a lease which has no ID above the closed tick,
+ *	  or none as long as that is ahead of the clock by more than the allowance.
  *
  *-------------------------------------------------------------------------
  */

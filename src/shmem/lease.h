@@ -37,7 +37,7 @@ typedef struct LeaseInfo
 
 extern Size lease_size(void);
 extern LeaseInfo lease_info(void);
-extern NodeSlot *lease_find_slot(NodeKey *key, uint64 *state, LeaseInfo *info, bool *has_place);
+extern NodeSlot *lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place);
 extern bool lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
 extern void lease_wake_worker(bool call_realm);
 extern void register_lease_worker(void);
