@@ -366,11 +366,13 @@ make_built()
 			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev musl-tools zlib1g-dev
 		# the headers of the kernel, which musl does not bring
 		ln -s /usr/include/linux /usr/include/asm-generic /usr/include/x86_64-linux-gnu/asm /usr/include/x86_64-linux-musl/
-		mkdir /build
+		# outside its sources, as Debian does it: without that PGXS builds nothing outside a tree
+		mkdir /build /build/outside
 		cd /build
 		apt-get -q --download-only source postgresql-18
 		tar --strip-components=1 -xf postgresql-18_*.orig.tar.*
-		./configure --quiet "--prefix=/usr/lib/postgresql/$name" "--with-extra-version= ($name)" \
+		cd outside
+		../configure --quiet "--prefix=/usr/lib/postgresql/$name" "--with-extra-version= ($name)" \
 			--enable-debug --enable-tap-tests --with-openssl --without-icu --without-readline "$@"
 		make -s -j "$(nproc)" world-bin
 		make -s install-world-bin
