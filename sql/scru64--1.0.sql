@@ -403,7 +403,7 @@ COMMENT ON COLUMN scru64_generators.waits IS 'IDs that had to wait for the clock
 
 CREATE FUNCTION scru64_watermark() RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION scru64_watermark() IS 'ID below which this statement sees all rows that will ever be there';
+COMMENT ON FUNCTION scru64_watermark() IS 'ID below which this statement sees all rows that will ever be there; a function that returns it must be STABLE';
 
 CREATE FUNCTION scru64_transactions(
 	OUT pid integer,

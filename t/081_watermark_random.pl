@@ -80,8 +80,8 @@ begin_client("writer_$_", %of_all, number => $_ - 1) foreach (1 .. $writers);
 begin_client("watermarks_$_", %of_all) foreach (1 .. $tellers);
 foreach my $reader (@readers)
 {
-	my ($name, $table, $reads) = @{$reader};
-	begin_client($name, %of_all, table => $table, reads => $reads);
+	my ($name, $table, $reads, undef, $asks) = @{$reader};
+	begin_client($name, %of_all, table => $table, reads => $reads, asks => $asks || 'scru64_watermark');
 }
 
 #

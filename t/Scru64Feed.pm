@@ -109,6 +109,12 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION stable_watermark() RETURNS scru64 LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN scru64_watermark();
+END
+$$;
+
 CREATE FUNCTION read_on(since scru64, most integer) RETURNS SETOF parted LANGUAGE plpgsql AS $$
 DECLARE
 	reader CURSOR FOR SELECT * FROM parted WHERE id > since AND id < scru64_watermark() ORDER BY id LIMIT most;
@@ -385,7 +391,7 @@ sub poll_sql
 {
 	my ($me) = @_;
 
-	return "SELECT id, lax FROM $me->{table} WHERE id > '$me->{position}' AND id < scru64_watermark() ORDER BY id LIMIT " . one_of(5, 200, 1000);
+	return "SELECT id, lax FROM $me->{table} WHERE id > '$me->{position}' AND id < $me->{asks}() ORDER BY id LIMIT " . one_of(5, 200, 1000);
 }
 
 # Poll, and return how many rows that has brought; undef if it failed.
@@ -535,7 +541,8 @@ sub ask_for_watermarks
 	return $ok ? 0 : undef;
 }
 
-# name, table, how it reads, may it have read rows that a crash has undone?
+# name, table, how it reads, may it have read rows that a crash has undone?  And a function
+# that it asks instead of scru64_watermark().
 our @readers = (
 	[ 'statements', 'event', \&read_statements, 1 ],
 	[ 'repeatable', 'event', \&read_repeatably, 1 ],
@@ -544,7 +551,10 @@ our @readers = (
 	[ 'cursor', 'event', \&read_by_cursor, 1 ],
 	[ 'function', 'parted', \&read_by_function, 1 ],
 	[ 'long', 'event', \&read_for_long, 1 ],
-	[ 'consumer', 'event', \&read_and_keep, 0 ]);
+	[ 'consumer', 'event', \&read_and_keep, 0 ],
+	[ 'stable', 'event', \&read_statements, 1, 'stable_watermark' ],
+	[ 'stable_partitions', 'parted', \&read_statements, 1, 'stable_watermark' ],
+	[ 'stable_repeatable', 'parted', \&read_repeatably, 1, 'stable_watermark' ]);
 
 # Read until there is nothing more, after the last row was written and the watermark found
 # to be above it.  If somebody commits while it is asked, a call gets an older answer;
