@@ -407,6 +407,8 @@ SKIP:
 	cmp_ok($year, '>', 9000, 'the clock says about 10000');
 	no_id('1/8', "$year-", 'a node that has IDs, long after the end of time');
 	no_id('15/8', "$year-", 'a node without IDs, long after the end of time');
+	no_id('zzzzzzzzzzzz/8', "$year-", 'a node that goes on after the last ID');
+	is($node->safe_psql('postgres', 'SELECT tick_of(scru64_ceiling())'), $last_tick, 'the ceiling is no later than the last tick that has IDs');
 }
 
 # The clock is right again.
