@@ -45,6 +45,12 @@ COMMENT ON SCHEMA scru64_realm_internal IS 'what the functions of scru64_realm n
 -- operators are not, if others match better.
 -- ---------------------------------------------------------------------------
 
+-- Changes that go by the clock are numbered as they read it. Nothing has them commit in
+-- this order, but a transaction is short: the last one that a standby knows began at most 15
+-- seconds before its last commit, wherever the clock was. The numbers are in the rows,
+-- because a dump reads sequences later than rows.
+CREATE SEQUENCE scru64_realm_internal.change;
+
 CREATE TABLE scru64_realm.ledger (
 	lease_id uuid NOT NULL,
 	node_id integer NOT NULL,
@@ -60,6 +66,7 @@ CREATE TABLE scru64_realm.ledger (
 	released_at timestamptz,
 	occupied_until timestamptz NOT NULL,
 	clock_reading timestamptz NOT NULL,
+	change bigint NOT NULL DEFAULT pg_catalog.nextval('scru64_realm_internal.change'),
 	last_id scru64 NOT NULL,
 	parent uuid
 );
@@ -132,7 +139,8 @@ COMMENT ON COLUMN ledger.endless_since IS 'since when it has no end; null if it 
 COMMENT ON COLUMN ledger.revoked_at IS 'when it was revoked: it is not renewed; null if it was not';
 COMMENT ON COLUMN ledger.released_at IS 'when it was released or split; null if it was not';
 COMMENT ON COLUMN ledger.occupied_until IS 'time from which the node may be leased again: end and guard time';
-COMMENT ON COLUMN ledger.clock_reading IS 'the latest time on the clock when it was granted or changed';
+COMMENT ON COLUMN ledger.clock_reading IS 'the time on the clock when it was granted or last changed';
+COMMENT ON COLUMN ledger.change IS 'number of that change';
 COMMENT ON COLUMN ledger.last_id IS 'last ID reported by the holder, or the one after which the lease began';
 COMMENT ON COLUMN ledger.parent IS 'lease that was split into this one; it may have been pruned since';
 COMMENT ON COLUMN ledger.node_ctr_range IS 'node_ctr values of the node';
@@ -208,7 +216,7 @@ CREATE SEQUENCE pruned_until MINVALUE 0;			-- end of all leases that prune() has
 -- The last failover: the realm found itself promoted, restored or copied
 CREATE SEQUENCE reason MINVALUE 0;					-- identity() then; 1: something_was_lost() was called; 0: there was none
 CREATE SEQUENCE noticed_at MINVALUE 0;				-- when it was noticed
-CREATE SEQUENCE known_until MINVALUE 0;				-- the latest that the clock is known to have been before that
+CREATE SEQUENCE known_until MINVALUE 0;				-- what the clock is known to have been at the last change before that
 CREATE SEQUENCE granting_from MINVALUE 0;			-- end of all leases whose grants may have been lost then
 CREATE SEQUENCE lost_until MINVALUE 0;				-- end of all leases whose renewals may have been lost then
 
@@ -370,7 +378,8 @@ BEGIN
 		SET expires_at = greatest(l.expires_at, renew.expires_at),
 			occupied_until = greatest(l.occupied_until, renew.expires_at + s.guard),
 			endless_since = coalesce(l.endless_since, CASE WHEN renew.expires_at = 'infinity' THEN realm_clock END),
-			clock_reading = greatest(l.clock_reading, realm_clock),
+			clock_reading = realm_clock,
+			change = nextval('change'),
 			last_id = locked.last_id
 		FROM settings AS s
 		WHERE l.lease_id = renew.lease_id
@@ -401,7 +410,7 @@ DECLARE
 BEGIN
 	SELECT * INTO locked FROM lock_lease(release.lease_id, release.last_id);
 	UPDATE ledger AS l
-	SET released_at = locked.since, last_id = locked.last_id, clock_reading = greatest(l.clock_reading, locked.clock),
+	SET released_at = locked.since, last_id = locked.last_id, clock_reading = locked.clock, change = nextval('change'),
 		occupied_until = least(l.occupied_until,
 							   greatest(locked.since + s.guard, tick_start((locked.last_id::bigint >> 24) + 1)))
 	FROM settings AS s
@@ -454,7 +463,7 @@ BEGIN
 	END IF;
 	PERFORM commit_durably();
 	UPDATE ledger AS l
-	SET released_at = since, occupied_until = since, last_id = locked.last_id, clock_reading = greatest(l.clock_reading, locked.clock)
+	SET released_at = since, occupied_until = since, last_id = locked.last_id, clock_reading = locked.clock, change = nextval('change')
 	WHERE l.lease_id = split.lease_id;
 	RETURN QUERY
 	INSERT INTO ledger AS l
@@ -684,7 +693,8 @@ COMMENT ON FUNCTION scru64_realm.something_was_lost(timestamptz)
 	IS 'have a realm wait for leases that it may not know, until this time at least; returns until when';
 
 -- It keeps the end of the last one: if the clock went back behind that, a node could be
--- leased for a time for which one of them had it.
+-- leased for a time for which one of them had it. And it keeps the last change while a
+-- later reading is known, which would pass for the last one's.
 CREATE FUNCTION scru64_realm.prune(older_than interval) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
 AS $$
@@ -712,6 +722,7 @@ BEGIN
 		DELETE FROM ledger AS l
 		WHERE l.occupied_until <= clock - older_than
 		  AND (l.occupied_until <= known_until OR lost_until <= clock - older_than)
+		  AND (l.change < (SELECT max(r.change) FROM readings AS r) OR l.clock_reading >= (SELECT max(r.at) FROM readings AS r))
 		RETURNING CASE WHEN l.occupied_until <= known_until THEN l.occupied_until
 				  ELSE greatest(l.occupied_until, lost_until) END AS occupied_until
 	)
@@ -835,6 +846,10 @@ BEGIN
 END
 $$;
 
+-- What is known of the realm's clock
+CREATE VIEW readings AS
+	SELECT l.change, l.clock_reading AS at FROM ledger AS l UNION ALL SELECT 0, s.made_at FROM settings AS s;
+
 CREATE FUNCTION timeline() RETURNS integer LANGUAGE sql
 	RETURN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
 
@@ -867,22 +882,25 @@ BEGIN
 END
 $$;
 
--- Has the realm wait for leases that may have been lost: since the latest time in the
--- ledger, or, after something_was_lost(), since ever. The reason goes to the mark of that
--- name. The same identity again means the same failover, and the one before it stays; each
--- something_was_lost() is one of its own.
+-- Has the realm wait for leases that may have been lost: since the last change in the
+-- ledger, or, after something_was_lost(), since ever. The latest reading will not do: what is
+-- lost may have been granted after a leap of the clock, by one that was right again. A last
+-- change that is ahead of the clock was made in a leap, and says nothing.
+--
+-- The reason goes to the mark of that name. The same identity again means the same failover,
+-- and the one before it stays; each something_was_lost() is one of its own.
 CREATE FUNCTION begin_wait(reason bigint) RETURNS failover LANGUAGE plpgsql AS $$
 DECLARE
 	clock timestamptz := clock();
 	-- a clock that was ahead by more than a day was wrong
-	reading timestamptz := (SELECT max(r.at)
-							FROM (SELECT l.clock_reading FROM ledger AS l UNION ALL SELECT s.made_at FROM settings AS s) AS r (at)
-							WHERE r.at <= clock + interval '1 day');
+	reading timestamptz := (SELECT max(r.at) FROM readings AS r WHERE r.at <= clock + interval '1 day');
+	last_change timestamptz := (SELECT r.at FROM readings AS r ORDER BY r.change DESC LIMIT 1);
 	before failover := last_failover();
 	failover failover := before;
 BEGIN
 	failover.noticed_at := greatest(clock, reading, before.noticed_at);
-	failover.known_until := CASE WHEN reason = 1 THEN 'epoch' ELSE coalesce(reading, 'epoch') END;
+	failover.known_until := CASE WHEN reason = 1 OR last_change > clock + (SELECT l.slack FROM limits(clock) AS l) THEN 'epoch'
+							ELSE last_change END;
 	IF clock < before.lost_until THEN
 		-- leases that were lost the last time are still unknown
 		failover.known_until := least(failover.known_until, before.known_until);

@@ -61,7 +61,7 @@ my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 my $dump = $node->basedir . '/realm.dump';
 my $state = q(
 SELECT lease_id, node_id, node_id_size, holder, granted_at, expires_at, released_at, occupied_until, last_id, parent,
-	role, ttl, within, endless_since, revoked_at, clock_reading,
+	role, ttl, within, endless_since, revoked_at, clock_reading, change,
 	node_ctr_range, occupied FROM scru64_realm.ledger ORDER BY lease_id;
 SELECT * FROM scru64_realm.settings;
 SELECT scru64_realm.realm_id();

@@ -5,9 +5,10 @@
 #
 # SCRU64_REALM_FAULTS: for how many seconds, for example 60; SCRU64_SEED: which.
 #
-# The rules have conditions, and chance keeps to them: the hosts' clocks differ by less
-# than 30 seconds while there is something that may be lost; what is lost is younger than
-# max_ttl; who takes over from whom is fenced; and what nobody can notice, the owner says.
+# The rules have conditions, and chance keeps to them: the clocks of hosts that a realm
+# moves to are right, to 15 seconds; what is lost is younger than max_ttl; who takes over
+# from whom is fenced; and what nobody can notice, the owner says, as a leap of the clock
+# that was lost, or in which the last known change was made.
 # Clocks are moved on by minutes and hours at a time, so that days go by.
 
 use strict;
@@ -60,10 +61,14 @@ my $now = 1;
 my $leap = 0;
 my $hosts = 0;
 my ($primary, $session, $standby, %off_by);
+my $furthest = 0;
+# how far ahead the clock was at the last change, and where
+my %last_change = (leap => 0, reading => 0);
 my @retired;
 
 sub set_clocks
 {
+	$furthest = max($furthest, $now + $leap);
 	foreach my $host (grep { defined } $primary, $standby)
 	{
 		set_clock($host, sprintf('%+.3f', $now + $off_by{ $host->name } + ($host == $primary ? $leap : 0)));
@@ -177,22 +182,32 @@ sub count
 	return;
 }
 
+# A question that is repeated may change nothing.
+sub count_change
+{
+	my ($what, $err, $is_repeated) = @_;
+
+	count($what, $err);
+	%last_change = (leap => $leap, reading => $now + $leap) if $err eq '' && !($is_repeated && $leap == 0);
+	return;
+}
+
 sub lease_some
 {
-	my $asks = @unheard && chance(0.5) ? splice(@unheard, rand(@unheard), 1) : new_question();
+	my $is_repeated = @unheard && chance(0.5);
 
-	ask_for_lease($asks);
+	ask_for_lease($is_repeated ? splice(@unheard, rand(@unheard), 1) : new_question(), $is_repeated);
 	return;
 }
 
 sub ask_for_lease
 {
-	my ($asks) = @_;
+	my ($asks, $is_repeated) = @_;
 	my ($size, $holder, $named) = @{$asks};
 	my ($out, $err) = call(lease_sql($size, $holder, %{$named}));
 	my ($id, $lo, $hi, $start, $limit) = split(/\|/, $out);
 
-	count('lease', $err);
+	count_change('lease', $err, $is_repeated);
 	$block++ if $err =~ /^53400/ && chance(0.1);
 	if ($err eq '' && chance(0.15))
 	{
@@ -264,7 +279,7 @@ sub renew_some
 
 	$sql =~ s/\)$/, last_id => ${last_id}::bigint::scru64)/ if defined $last_id;
 	my ($out, $err) = call($sql);
-	count('renew', $err);
+	count_change('renew', $err);
 	if ($err ne '')
 	{
 		# asked again sometimes, when clocks are another
@@ -297,7 +312,7 @@ sub release_some
 	end_window($lease->{window}, max($tick, $lease->{window}{start}));
 	return if chance(0.05);
 	my (undef, $err) = call("SELECT scru64_realm.release('$lease->{id}'" . ($with_last ? ", ${last_id}::bigint::scru64" : '') . ')');
-	count($with_last ? 'release' : 'release without ID', $err);
+	count_change($with_last ? 'release' : 'release without ID', $err);
 	return;
 }
 
@@ -320,7 +335,7 @@ sub split_some
 	my ($out, $err) = call(
 		"SELECT lease_id, node_id << (24 - node_id_size), (node_id + 1) << (24 - node_id_size), scru64_realm_internal.tick(granted_at), scru64_realm_internal.tick(expires_at)
 FROM scru64_realm.split('$lease->{id}', $size, ${last_id}::bigint::scru64), scru64_parse_node_spec(node_spec)");
-	count('split', $err);
+	count_change('split', $err);
 	return if $err ne '' || chance(0.15);
 	foreach my $row (split(/\n/, $out))
 	{
@@ -393,11 +408,11 @@ sub max_ttl_s
 # What happens to the realm
 #
 
-# Its clock leaps, for a while, and is right again: while nothing can be lost, else two
-# hosts' clocks would differ by more than they may.
+# Its clock leaps, for a while, and is right again.
 sub leap
 {
 	leap_by(chance(0.2) ? (chance(0.5) ? 1 : -1) * (86400 + rand(2 * 86400)) : random_clock());
+	holders_act(1, 1) if chance(0.5);
 	catch_up($primary, $standby);
 	return;
 }
@@ -425,6 +440,8 @@ sub crash
 # The standby takes over; the primary is fenced.
 sub promote
 {
+	my ($unseen) = @_;
+
 	push @retired, $primary;
 	$standby->promote;
 	$primary = $standby;
@@ -432,6 +449,7 @@ sub promote
 	set_clocks();
 	connect_primary();
 	must('ALTER SYSTEM RESET primary_conninfo');
+	something_was_lost($unseen) if defined $unseen;
 	# noticed while its clock is right
 	move_on(rand(3)) if chance(0.5);
 	lease_some();
@@ -453,27 +471,49 @@ sub move_on_to_grants
 	return;
 }
 
-# Something is done that will be lost: for less than max_ttl, as long as it may be.
+# Something is done that will be lost: for less than max_ttl, as long as it may be. Returns
+# how far the clock was ahead in a leap that the ledger does not show; undef if there is none.
 sub lag
 {
 	my $most = 0.5 * max_ttl_s();
 	my $since = $now;
+	my %known = %last_change;
+	my $with_leaps = chance(0.3);
+	my @unseen;
 
 	renew_some($_) foreach (grep { chance(0.5) } recent_leases());
 	while ($now - $since < $most && chance(0.8))
 	{
+		if ($with_leaps && chance(0.3))
+		{
+			$leap = random_clock();
+			push @unseen, max($leap, 0) if abs($leap) > 15;
+			set_clocks();
+		}
 		holders_act(1 + int(rand(8)), min($most / 16, one_of(1, 1, 20, 100)));
+		$leap = 0;
+		set_clocks();
 		chance(0.3) ? set_something() : chance(0.2) ? prune_some() : chance(0.2) ? revoke_some() : 0;
 	}
-	return;
+	# what is ahead of the clock still, by more than any guard time, can be seen
+	push @unseen, $known{leap} if $known{leap} > 15 && $known{reading} < $now + 90;
+	$count{'leap unseen'}++ if @unseen;
+	$count{'leap seen'}++ if !@unseen && $furthest > $now + 60;
+	return max(@unseen);
 }
 
 sub asynchronous_failover
 {
+	if (chance(0.4))
+	{
+		leap();
+		holders_act(1 + int(rand(5)), 1) if chance(0.7);
+	}
+	catch_up($primary, $standby);
 	follow(0);
-	lag();
+	my $unseen = lag();
 	$primary->stop('immediate') if chance(0.7);
-	promote();
+	promote($unseen);
 	move_on_to_grants(1 + rand(0.5)) if chance(0.5);
 	if (chance(0.5))
 	{
@@ -531,7 +571,7 @@ sub restore
 	# a lease without end would be lost for ever
 	return if $endless_promised;
 	$primary->backup('restored', backup_options => ['-cfast']);
-	lag();
+	my $unseen = lag();
 	# older than what is promised at most, sometimes
 	my $is_old = chance(0.3);
 	holders_act(30, 400) if $is_old;
@@ -551,7 +591,7 @@ sub restore
 	$primary->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or BAIL_OUT('in recovery');
 	connect_primary();
 	# nobody notices the copy, or how old the backup is
-	something_was_lost() if !$with_signal || $is_old;
+	something_was_lost($unseen) if !$with_signal || $is_old || defined $unseen;
 	lease_some();
 	count($with_signal ? 'backup restored' : 'copy without a signal file', '');
 	return;
@@ -559,7 +599,9 @@ sub restore
 
 sub something_was_lost
 {
-	must("SELECT scru64_realm.something_was_lost(scru64_realm.clock() + '" . ($longest + 60) . " s')");
+	my ($ahead) = @_;
+
+	must("SELECT scru64_realm.something_was_lost(scru64_realm.clock() + '" . (($ahead // 0) + $longest + 60) . " s')");
 	count('something was lost', '');
 	return;
 }
@@ -579,7 +621,7 @@ sub make_anew
 	return if $endless_promised;
 	must('DROP EXTENSION scru64_realm');
 	$primary->safe_psql('postgres', $create_realm);
-	something_was_lost();
+	something_was_lost(max(0, $furthest - $now));
 	count('made anew', '');
 	return;
 }

@@ -297,6 +297,42 @@ SELECT scru64_realm.release(:'lease_id');
 UPDATE test_clock SET now = now + interval '30.5 s';
 SELECT scru64_realm.prune('0');
 SELECT scru64_realm.lease(8, 'x');
+
+--
+-- Since when something may have been lost: the last change, whatever was read before it. One
+-- that is ahead of the clock by more than the guard time was made in a leap, and says nothing.
+--
+DELETE FROM scru64_realm.ledger;
+UPDATE scru64_realm.settings SET made_at = now FROM test_clock;
+SELECT scru64_realm.set_guard('30 s');
+UPDATE test_clock SET now = now + interval '2 days 90 s';
+SELECT count(*) FROM scru64_realm.lease(8, 'in a leap', '1 s');
+UPDATE test_clock SET now = now - interval '90 s';
+SELECT count(*) FROM scru64_realm.lease(8, 'after it', '1 s');
+UPDATE test_clock SET now = now + interval '40 s';
+-- the last change, which has ended, stays while a later reading is known
+SELECT scru64_realm.prune('0');
+SELECT setval('scru64_realm_internal.last_identity', 5);
+SELECT scru64_realm.lease(8, 'x');
+SELECT now - scru64_realm.nothing_was_lost() AS ago FROM test_clock;
+UPDATE test_clock SET now = now + interval '10 minutes';
+SELECT scru64_realm.prune('0');
+SELECT scru64_realm.prune('0');
+SELECT lease_id FROM scru64_realm.lease(8, 'in a leap') \gset
+UPDATE test_clock SET now = now - interval '30 s';
+SELECT setval('scru64_realm_internal.last_identity', 5);
+SELECT now - scru64_realm.nothing_was_lost() AS ago FROM test_clock;
+UPDATE test_clock SET now = now - interval '1 us';
+SELECT setval('scru64_realm_internal.last_identity', 5);
+SELECT scru64_realm.nothing_was_lost() AS since;
+-- all that goes by the clock is such a change
+SELECT count(*) FROM scru64_realm.lease(8, 'other');
+SELECT count(*) FROM scru64_realm.renew(:'lease_id', '1 s');
+SELECT holder, clock_reading = now AS is_now FROM test_clock, scru64_realm.ledger ORDER BY change;
+UPDATE test_clock SET now = now - interval '1 s';
+SELECT count(*) FROM scru64_realm.split((SELECT lease_id FROM scru64_realm.ledger WHERE holder = 'other'), 9);
+SELECT scru64_realm.release(:'lease_id');
+SELECT holder, node_id_size, clock_reading = now AS is_now FROM test_clock, scru64_realm.ledger ORDER BY change;
 -- a copy of its database
 RESET SESSION AUTHORIZATION;
 \c :original
