@@ -191,6 +191,30 @@ ok_from($standby, 1851 + 1800 + 2 * $slack + $slack, 'after as long as the lost 
 $standby->stop;
 
 #
+# A leap that is lost itself, and in which a node got its next holder: its owner does as
+# doc/realm.md says.
+#
+$realm = start_realm('seven');
+$standby = add_realm_standby($realm, 'seven_promoted');
+at(0, $realm);
+$first = lease($realm, 'over in the leap', node_id => 70);
+leave_behind($realm, $standby);
+at(601, $realm);
+$lost = lease($realm, 'its successor', node_id => 70);
+is(renew($realm, lease($realm, 'lost', node_id => 72)), 601 + $first_ttl, 'leases in a leap that is lost');
+$realm->stop('immediate');
+promote(2, $standby);
+$standby->safe_psql('postgres', q(
+SELECT scru64_realm.revoke(lease_id) FROM scru64_realm.ledger WHERE occupied_until < now() + interval '10 minutes 30 s';
+SELECT scru64_realm.something_was_lost(until => now() + interval '10 minutes' + interval '1 hour' + interval '30 s');
+));
+like(renew($standby, $first), qr/ERROR:  55000: lease was revoked/, 'what ended in it is not renewed');
+at($lost->{expires} - 1, $standby);
+like(somebody_else($standby, 72), $waits, 'and while somebody may have a node that was leased in it, none is leased');
+ok_from($standby, 2 + 600 + $max_ttl + $slack, 'after as long as that may be', 70);
+$standby->stop;
+
+#
 # Clocks: of the host that a realm comes to, and those of before
 #
 $realm = start_realm('four');

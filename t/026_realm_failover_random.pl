@@ -482,7 +482,8 @@ sub lag
 	my @unseen;
 
 	renew_some($_) foreach (grep { chance(0.5) } recent_leases());
-	while ($now - $since < $most && chance(0.8))
+	lease_some() for (1 .. int(rand(4)));
+	while ($now - $since < $most && chance(0.9))
 	{
 		if ($with_leaps && chance(0.3))
 		{
@@ -495,6 +496,7 @@ sub lag
 		set_clocks();
 		chance(0.3) ? set_something() : chance(0.2) ? prune_some() : chance(0.2) ? revoke_some() : 0;
 	}
+	renew_some($_) foreach (grep { chance(0.5) } recent_leases());
 	# what is ahead of the clock still, by more than any guard time, can be seen
 	push @unseen, $known{leap} if $known{leap} > 15 && $known{reading} < $now + 90;
 	$count{'leap unseen'}++ if @unseen;
@@ -506,7 +508,7 @@ sub asynchronous_failover
 {
 	if (chance(0.4))
 	{
-		leap();
+		leap_by(rand(one_of(-1000, 300, 600, 3600)));
 		holders_act(1 + int(rand(5)), 1) if chance(0.7);
 	}
 	catch_up($primary, $standby);
@@ -514,8 +516,8 @@ sub asynchronous_failover
 	my $unseen = lag();
 	$primary->stop('immediate') if chance(0.7);
 	promote($unseen);
-	move_on_to_grants(1 + rand(0.5)) if chance(0.5);
-	if (chance(0.5))
+	move_on_to_grants(1 + rand(one_of(0.1, 0.5))) if chance(0.7);
+	if (chance(0.7))
 	{
 		ask_for_lease(question_for($_)) foreach (recent_leases());
 	}
@@ -601,6 +603,8 @@ sub something_was_lost
 {
 	my ($ahead) = @_;
 
+	must("SELECT scru64_realm.revoke(lease_id) FROM scru64_realm.ledger WHERE occupied_until < scru64_realm.clock() + '" . ($ahead + 60) . " s'")
+	  if $ahead;
 	must("SELECT scru64_realm.something_was_lost(scru64_realm.clock() + '" . (($ahead // 0) + $longest + 60) . " s')");
 	count('something was lost', '');
 	return;
