@@ -22,6 +22,8 @@ my %case_of = (
 	'a realm that is older' => [ 'dbname=older', {}, qr/function scru64_realm\.realm_id\(\) does not exist/ ],
 	'a realm that is a bit older' => [ 'dbname=a_bit_older', {}, qr/function scru64_realm\.lease\(.*\) does not exist/ ],
 	'no such server' => [ 'host=/nowhere', {}, qr{connection to server on socket "/nowhere/.*No such file} ],
+	'too many ports' => [ 'port=5998,5999', {}, qr/could not match 2 port numbers to 1 hosts/ ],
+	'too many addresses' => [ 'hostaddr=127.0.0.1,127.0.0.2', {}, qr/could not match 1 host names to 2 hostaddr values/ ],
 	'not a connection string' => [ 'nonsense', {}, qr/scru64\.realm is not a connection string/ ],
 	'wrong password' => [ 'user=locked', {}, qr/password authentication failed for user "locked"/ ],
 	'no right' => [ 'user=stranger', {}, qr/permission denied for function lease/ ],

@@ -349,6 +349,10 @@ sleeping(void)
 
 	plan.next_attempt_ms = NOW_MS + 60000;
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 60000);
+	/* not for so long that the wait would have no end */
+	plan.next_attempt_ms = NOW_MS + INT64_C(3000000000);
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + MAX_SLEEP_MS);
+	plan.next_attempt_ms = NOW_MS + 60000;
 	/* a node that has grown is looked at */
 	node_size_begin(&plan.size, 10, NOW_MS, 0, 0);
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + NODE_SIZE_CALM_LOOK_MS);

@@ -104,6 +104,17 @@ item(const List *items, int i)
 	return i < list_length(items) ? list_nth(items, i) : NULL;
 }
 
+/* Does libpq take these lists together?  One port is for all hosts. */
+static bool
+lists_match(const List *hosts, const List *hostaddrs, const List *ports)
+{
+	int			count = Max(1, Max(list_length(hosts), list_length(hostaddrs)));
+
+	return (hosts == NIL || hostaddrs == NIL ||
+			list_length(hosts) == list_length(hostaddrs)) &&
+		(list_length(ports) <= 1 || list_length(ports) == count);
+}
+
 static void
 connect_to_host(RealmCall *call, const char *conninfo, const char *host, const char *hostaddr,
 				const char *port)
@@ -154,6 +165,9 @@ realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_
 	hostaddrs = items_of(options, "hostaddr");
 	ports = items_of(options, "port");
 	PQconninfoFree(options);
+	/* libpq then says how many there are of each */
+	if (!lists_match(hosts, hostaddrs, ports))
+		hosts = hostaddrs = ports = NIL;
 	count = Max(1, Max(list_length(hosts), list_length(hostaddrs)));
 	for (int i = 0; i < count; i++)
 	{

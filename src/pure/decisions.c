@@ -203,7 +203,7 @@ sleep_until_ms(const Plan *plan)
 
 	if (plan->has_slot && look_ms >= 0)
 		until_ms = MIN(until_ms, look_ms);
-	return plan->is_standby_lease ? MIN(until_ms, plan->now_ms + RECOVERY_NAP_MS) : until_ms;
+	return MIN(until_ms, plan->now_ms + (plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));
 }
 
 /*

@@ -20,6 +20,7 @@
 #define MIN_LEASE_PAUSE_MS	10000	/* between two new leases */
 #define SIZE_PAUSE_MS		60000	/* after a node of another size was not to be had */
 #define RECOVERY_NAP_MS		1000	/* between looks whether recovery has ended */
+#define MAX_SLEEP_MS		86400000	/* a wait of PostgreSQL's has at most INT_MAX */
 
 /* What the worker goes by.  Points in time are of the monotonic clock. */
 typedef struct Plan
