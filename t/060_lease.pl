@@ -17,6 +17,26 @@ my $realm = make_realm($template, 'realm');
 my $lines = fleet_lines($realm);
 
 #
+# A new server that has the lines from its first start, as an image may: nothing was lost
+#
+{
+	my $server = new_node('new');
+
+	$server->append_conf('postgresql.conf', $lines . $preload . "scru64.rollback_allowance = '1d'\n");
+	start_server($server);
+	my $worker = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'scru64 lease worker' AND wait_event = 'Extension'";
+	ok($server->poll_query_until('postgres', $worker, 1), 'a new server: its worker waits');
+	$server->safe_psql('postgres', 'CREATE EXTENSION scru64');
+	is(lease_sql($server, 'state'), 'starting', 'nobody needs a node');
+	is((try_generate($server))[1], '', 'until the first session asks for an ID');
+	is($server->safe_psql('postgres', "SELECT scru64_ceiling() < clock_timestamp() + interval '1 hour'"), 't', 'it begins at the clock');
+	is(scalar(logged($server, 'the ceiling of scru64 was lost')), 0, 'no ceiling was lost');
+	$server->restart;
+	ok(wait_until(10, sub { lease_of($server) }), 'started again: a lease at once');
+	$server->stop;
+}
+
+#
 # A fleet
 #
 my $server_a = fleet_server($template, 'a', $lines . $preload);

@@ -216,6 +216,30 @@ SKIP:
 }
 
 #
+# Promoted before it has a lease, as the realm is silent: the first one that it gets is good
+#
+{
+	my $server = fleet_server($template, 'leader', "scru64.node_spec = '1000/10'\n");
+
+	$standby = copy_server($template, 'late');
+	$standby->append_conf('postgresql.conf', fleet_lines($realm) . $preload);
+	$standby->enable_streaming($server);
+	signal_server($realm, 'STOP');
+	start_server($standby);
+	isnt($server->safe_psql('postgres', 'SELECT scru64_generate()'), '', 'the realm is silent: a standby');
+	catch_up($server, $standby);
+	$server->stop('immediate');
+	$standby->promote;
+	signal_server($realm, 'CONT');
+	ok(wait_until(30, sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted, it leases');
+	$node = lease_of($standby);
+	is((try_generate($standby))[1], '', 'and the first session gets an ID');
+	is(lease_of($standby), $node, 'of this lease');
+	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'late'"), 1, 'there is one');
+	$standby->stop;
+}
+
+#
 # A standby that nobody can connect to
 #
 ($primary, $standby) = make_pair(fleet_lines($realm) . "hot_standby = off\n");

@@ -34,6 +34,7 @@ held(void)
 		.allowance_ms = ALLOWANCE_MS,
 		.size = {.quiet = 12, .least = 8},
 		.now_ms = NOW_MS,
+		.has_ceiling = true,
 		.has_lease = true,
 		.has_slot = true,
 		.has_heard = true,
@@ -309,6 +310,27 @@ a_lease_is_activated_when_recovery_has_ended(void)
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.in_recovery = false;
 	CHECK(next_step(&plan) == STEP_CALL);
+}
+
+/* Nobody has asked for an ID yet, so nobody needs a lease. */
+static void
+nothing_is_done_without_a_ceiling(void)
+{
+	Plan		plan = without_lease();
+
+	plan.has_ceiling = false;
+	plan.next_attempt_ms = 0;
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + MAX_PAUSE_MS);
+	/* a standby's lease is not activated either; it has no ceiling during recovery */
+	plan = standby_lease();
+	plan.has_ceiling = false;
+	plan.next_attempt_ms = NOW_MS;
+	CHECK(next_step(&plan) == STEP_CALL);
+	plan.in_recovery = false;
+	CHECK(next_step(&plan) == STEP_SLEEP);
+	plan.has_ceiling = true;
+	CHECK(next_step(&plan) == STEP_ACTIVATE);
 }
 
 /* It is neither renewed nor returned, but replaced, as soon as a new one may be had. */
@@ -596,6 +618,7 @@ main(void)
 	RUN(a_larger_node_does_not_wait_for_the_renewal);
 	RUN(a_standby_holds_its_lease);
 	RUN(a_lease_is_activated_when_recovery_has_ended);
+	RUN(nothing_is_done_without_a_ceiling);
 	RUN(an_unrenewable_lease_is_used_until_there_is_another);
 	RUN(sleeping);
 	RUN(the_size_that_is_wanted);

@@ -227,6 +227,23 @@ ceiling_load(void)
 }
 
 /*
+ * Load the ceiling if it has a page.  Without one no ID was issued yet, or it was lost: that
+ * is for a session to deal with, which asks for an ID.
+ */
+bool
+scru64_ceiling_load_page(void)
+{
+	bool		has_page;
+
+	(void) ceiling_page_lock(true);
+	has_page = ceiling_generation() > 0 || ceiling_page_exists();
+	if (has_page)
+		ceiling_load();
+	ceiling_page_unlock();
+	return has_page;
+}
+
+/*
  * Lock the ceiling until the transaction ends: nobody raises or sets it meanwhile.  Returns
  * the one that this server has written last, or was started with, in ticks.
  */

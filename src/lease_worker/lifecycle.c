@@ -21,6 +21,20 @@
 #include "lease_worker/lifecycle.h"
 #include "settings.h"
 
+/* Is the ceiling loaded, which it has to be before sessions get a lease? */
+bool
+load_ceiling(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	bool		loaded;
+
+	StartTransactionCommand();
+	loaded = scru64_ceiling_load_page();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
+	return loaded;
+}
+
 /*
  * Acquire
  */
@@ -163,11 +177,11 @@ resume_lease(Worker *worker)
 	HeldLease	lease;
 	NodeReport	look;
 	uint64		ceiling = 0;
-	bool		in_recovery = RecoveryInProgress();
+	bool		has_ceiling = !RecoveryInProgress() && load_ceiling();
 	bool		resumed;
 
 	/* during recovery nobody sets the ceiling, nor can it be read */
-	if (!in_recovery)
+	if (has_ceiling)
 	{
 		StartTransactionCommand();
 		ceiling = scru64_ceiling_lock();
@@ -176,7 +190,7 @@ resume_lease(Worker *worker)
 		(lease.is_standby_lease || scru64_leased_look(&look) ||
 		 (lease.start_tick < ceiling && ceiling <= lease.limit_tick &&
 		  scru64_leased_activate(&lease, ceiling)));
-	if (!in_recovery)
+	if (has_ceiling)
 		CommitTransactionCommand();
 	if (resumed)
 	{

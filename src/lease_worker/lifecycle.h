@@ -11,6 +11,7 @@
 
 #include "lease_worker/worker.h"
 
+extern bool load_ceiling(void);
 extern bool acquire_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *lease);
 extern bool activate_lease(Worker *worker, RealmCall *call, HeldLease *lease);
 extern void activate_standby_lease(Worker *worker);

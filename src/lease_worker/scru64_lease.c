@@ -305,12 +305,17 @@ sleep_a_while(Worker *worker)
 static void
 work(Worker *worker)
 {
+	Plan	   *plan;
+
 	if (ConfigReloadPending)
 	{
 		reload(worker);
 		return;
 	}
-	switch (next_step(refresh_plan(worker)))
+	plan = refresh_plan(worker);
+	if (!plan->in_recovery && !plan->has_ceiling)
+		plan->has_ceiling = load_ceiling();
+	switch (next_step(plan))
 	{
 		case STEP_SLEEP:
 			sleep_a_while(worker);

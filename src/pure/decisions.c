@@ -94,10 +94,22 @@ next_call_ms(const Plan *plan)
 		MAX(plan->next_attempt_ms, plan->next_lease_ms);
 }
 
+/*
+ * No session gets IDs of a lease before the ceiling is loaded: whoever loads it starts all
+ * nodes anew, and so ends the lease.  On a standby that is after recovery.
+ */
+static bool
+awaits_ceiling(const Plan *plan)
+{
+	return !plan->in_recovery && !plan->has_ceiling;
+}
+
 /* The order matters: the worker returns what is of no use before it calls the realm. */
 Step
 next_step(const Plan *plan)
 {
+	if (awaits_ceiling(plan))
+		return STEP_SLEEP;
 	if (plan->is_standby_lease && !plan->in_recovery)
 		return STEP_ACTIVATE;
 	if (wants_return(plan))
@@ -201,6 +213,8 @@ sleep_until_ms(const Plan *plan)
 	int64_t		look_ms = node_size_next_look(&plan->size);
 	int64_t		until_ms = next_call_ms(plan);
 
+	if (awaits_ceiling(plan))
+		return plan->now_ms + MAX_PAUSE_MS;
 	if (plan->has_slot && look_ms >= 0)
 		until_ms = MIN(until_ms, look_ms);
 	return MIN(until_ms, plan->now_ms + (plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));

@@ -34,6 +34,7 @@ typedef struct Plan
 	int64_t		now_ms;
 	int64_t		failures;		/* since the last success */
 	bool		in_recovery;	/* is this server a standby? */
+	bool		has_ceiling;	/* loaded; if not, nobody has asked for an ID yet */
 	bool		has_lease;
 	bool		is_standby_lease;	/* kept from the sessions until recovery has ended */
 	bool		is_unrenewable; /* the realm has refused to renew it ever again */
