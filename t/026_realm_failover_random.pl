@@ -483,6 +483,8 @@ sub lag
 
 	renew_some($_) foreach (grep { chance(0.5) } recent_leases());
 	lease_some() for (1 .. int(rand(4)));
+	# some grow as old as they may be
+	my @kept = @leases[ max(0, @leases - 3) .. $#leases ];
 	while ($now - $since < $most && chance(0.9))
 	{
 		if ($with_leaps && chance(0.3))
@@ -491,12 +493,13 @@ sub lag
 			push @unseen, max($leap, 0) if abs($leap) > 15;
 			set_clocks();
 		}
-		holders_act(1 + int(rand(8)), min($most / 16, one_of(1, 1, 20, 100)));
+		renew_some($_) foreach (@kept);
+		holders_act(1 + int(rand(8)), min($most / 16, one_of(1, 20, 100), 20 + ($now - $since) / 3));
 		$leap = 0;
 		set_clocks();
 		chance(0.3) ? set_something() : chance(0.2) ? prune_some() : chance(0.2) ? revoke_some() : 0;
 	}
-	renew_some($_) foreach (grep { chance(0.5) } recent_leases());
+	renew_some($_) foreach (@kept);
 	# what is ahead of the clock still, by more than any guard time, can be seen
 	push @unseen, $known{leap} if $known{leap} > 15 && $known{reading} < $now + 90;
 	$count{'leap unseen'}++ if @unseen;
@@ -508,6 +511,8 @@ sub asynchronous_failover
 {
 	if (chance(0.4))
 	{
+		# out of the last failover's wait, in which what is known does not count
+		move_on(5000) if chance(0.7);
 		leap_by(rand(one_of(-1000, 300, 600, 3600)));
 		holders_act(1 + int(rand(5)), 1) if chance(0.7);
 	}
