@@ -20,7 +20,7 @@ $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 my $lines = fleet_lines($realm, lease_ttl => '10s', lease_within => '0/1') . $preload;
 my $configured = '4000/12';
 my $server = fleet_server($template, 'server', $lines, clock => '+0');
-my ($node, $id, $before);
+my ($node, $id, $before, $next);
 
 sub put_leased
 {
@@ -133,5 +133,87 @@ above_ok('a stop');
 	$server = $standby;
 	above_ok('promoted');
 }
+$server->stop;
+
+#
+# A clean restart, after a row that is ahead of the clock: by more than a new lease lasts,
+# and by more than the allowance.  IDs and the watermark go back only where a clock was
+# wrong, and the log says so.
+#
+$realm->safe_psql('realm', "SELECT scru64_realm.set_first_ttl('10 s')");
+$lines = fleet_lines($realm, lease_within => '0/1');
+$server = fleet_server($template, 'ahead', $preload . "scru64.rollback_allowance = '120s'\n", clock => '+0');
+add_events($server);
+
+# Start the server again, with these lines and by this clock, which is also the realm's.
+sub restart
+{
+	my ($with, $clock) = @_;
+
+	$server->stop('fast');
+	$server->append_conf('postgresql.conf', $with);
+	set_clock($_, $clock) foreach ($realm, $server);
+	start_server($server);
+	return;
+}
+
+# A row whose ID is ahead of the clock, and below the watermark: on a server without a
+# lease, whose only node a session has.  Then have the server lease one.
+sub put_ahead
+{
+	my ($seconds, $name, $clock) = @_;
+	my $spec = "((tick_of(clock_timestamp() + '$seconds s') << 24) | (4000::bigint << 12))::scru64::text || '/12'";
+
+	restart("scru64.realm = ''\n", $clock);
+	$id = (split(/\n/, $server->safe_psql('postgres', "SELECT set_config('scru64.node_spec', $spec, false); " . put_sql(0))))[1];
+	$before = watermark($server);
+	cmp_ok($before, 'gt', $id, "$name: a row that a reader has seen");
+	return;
+}
+
+sub put_at_last
+{
+	return wait_until(60, sub { my $out = put_leased(); $out !~ /ERROR/ && $out });
+}
+
+sub in_order_ok
+{
+	my ($next, $name) = @_;
+
+	cmp_ok($next, 'gt', $id, "$name: the next ID is above");
+	cmp_ok(watermark($server), 'ge', $before, "$name: nor has the watermark gone back");
+	is(scalar(logged($server, 'LOG:  IDs and the watermark of this server go back')), 0, "$name: nothing in the log");
+	return;
+}
+
+put_ahead(16, 'a short lease', '+0');
+restart($lines, '+0');
+$next = put_leased();
+like($next, qr/^\w{12}$/, 'a short lease: a session waits for a longer one');
+in_order_ok($next, 'a short lease');
+
+put_ahead(60, 'a lease that is much shorter', '+0');
+restart($lines, '+0');
+like(wait_until(30, sub { my $out = put_leased(); $out !~ /has no lease/ && $out }),
+	qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: an error');
+set_clock($_, '+50') foreach ($realm, $server);
+in_order_ok(put_at_last(), 'a lease that is much shorter');
+
+put_ahead(119, 'a clock that is behind', '+100');
+restart($lines, '+60');
+my $session = open_session($server);
+start_statement($session, put_sql(0));
+ok(wait_until(30, sub { scalar(logged($server, 'LOG:  node .* waits for the clock')) }), 'a clock that is behind: a session waits');
+restart('', '+215');
+$session->{run}->finish;
+in_order_ok(put_at_last(), 'a clock that is behind');
+
+put_ahead(119, 'a clock that was ahead', '+1000');
+restart($lines, '+215');
+$next = put_at_last();
+like($next, qr/^\w{12}$/, 'a clock that was ahead: an ID');
+cmp_ok($next, 'lt', $id, 'a clock that was ahead: below those of before');
+passes_ok($server, $next, 'a clock that was ahead: so is the watermark');
+is(scalar(logged($server, 'LOG:  IDs and the watermark of this server go back')), 1, 'a clock that was ahead: the log says so');
 $server->stop;
 done_testing();

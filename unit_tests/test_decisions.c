@@ -513,7 +513,20 @@ renewals_are_after_a_third(void)
 	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
 	plan.allowance_ms = 98997;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 11001 - 1100);
+	/* where the window does not reach the node, as soon as it would */
+	plan = held();
+	plan.furthest_tick = plan.limit_tick + 19;
+	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 20 * 256);
+	plan.furthest_tick = plan.limit_tick;
+	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, MIN_PAUSE_MS);
+	plan.furthest_tick--;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 1196666 - 119666);
+	/* which may be late */
+	plan.left_ms = 60000;
+	plan.furthest_tick = plan.limit_tick + 70;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 16666 - 1666);
 	/* the largest setting */
+	plan = held();
 	plan.left_ms = INT64_MAX;
 	plan.ttl_s = INT32_MAX;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), <=, plan.ttl_s * 1000 * 11 / 30);

@@ -278,6 +278,19 @@ restarts(void)
 	}
 }
 
+static void
+a_tick_after_the_lease_is_reached_if_only_that_is_ahead(void)
+{
+	CHECK(look_ahead_is_reached(1001, 1000, 990, 256));
+	CHECK(!look_ahead_is_reached(1001, 1000, 990, 255));
+	CHECK(look_ahead_is_reached(1039, 1000, 1000, 10000));
+	CHECK(!look_ahead_is_reached(1040, 1000, 1000, 10000));
+	CHECK(!look_ahead_is_reached(1040, 1000, 1000, -1));
+	/* a clock that has passed the lease goes on, too */
+	CHECK(!look_ahead_is_reached(1002, 1000, 1001, 10000));
+	CHECK(!look_ahead_is_reached(1001, 1000, 1001, 10000));
+}
+
 int
 main(void)
 {
@@ -291,5 +304,6 @@ main(void)
 	RUN(any_question);
 	RUN(a_minute);
 	RUN(restarts);
+	RUN(a_tick_after_the_lease_is_reached_if_only_that_is_ahead);
 	return harness_finish();
 }

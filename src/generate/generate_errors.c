@@ -167,7 +167,7 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 					   time_text(info->last_error_at)) :
 			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.",
 					   time_text(info->expires_at), time_text(time_of_tick(tick))),
-			 errhint("See the view %s: either the realm cannot be reached, or this server's clock is ahead of the realm's.",
+			 errhint("See the view %s: either the realm cannot be reached, or this server's clock, or the last ID before it was started, is ahead of the realm's clock.",
 					 "scru64_lease")));
 }
 

@@ -29,8 +29,8 @@
  *
  *	- The watermarks of new snapshots never fall, because the greatest one holds for all
  *	  of them.  Only restart_watermark() lowers it, where nodes begin anew: all of them,
- *	  by scru64_set_ceiling(), or that of a lease which has no ID above the closed tick,
- *	  or none as long as that is ahead of the clock by more than the allowance.
+ *	  by scru64_set_ceiling(), or that of a new lease, where the closed tick is too far
+ *	  ahead of the clock.
  *
  *-------------------------------------------------------------------------
  */

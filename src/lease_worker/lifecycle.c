@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "lease_worker/lifecycle.h"
 #include "settings.h"
+#include "type/id_time.h"
 
 /* Is the ceiling loaded, which it has to be before sessions get a lease? */
 bool
@@ -88,6 +89,19 @@ hold(Worker *worker, const HeldLease *lease)
 	show(worker);
 }
 
+/* Times in ticks. */
+static void
+log_going_back(uint64 from, uint64 to)
+{
+	ereport(LOG,
+			(errmsg("IDs and the watermark of this server go back from %s to %s",
+					pstrdup(timestamptz_to_str(time_of_tick(from))),
+					pstrdup(timestamptz_to_str(time_of_tick(to)))),
+			 errdetail("They were ahead of the clock by more than twice \"%s\" (%d ms).",
+					   ALLOWANCE_SETTING, scru64_rollback_allowance),
+			 errhint("Readers of rows miss those to come, unless their positions are set back, too.")));
+}
+
 /*
  * The sessions generate IDs of a lease from its start on, whatever they had before.  On a
  * standby they do so when recovery has ended.
@@ -95,8 +109,10 @@ hold(Worker *worker, const HeldLease *lease)
 bool
 activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
 {
+	uint64		back_from;
+
 	(void) scru64_leased_end();
-	if (!scru64_leased_activate(lease, lease->start_tick))
+	if (!scru64_leased_activate(lease, lease->start_tick, &back_from))
 		return quarantine(worker, call, lease);
 	worker->info.size_changed_at = 0;
 	worker->info.size_reason[0] = '\0';
@@ -108,6 +124,8 @@ activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
 			 errdetail("The lease is from %s to %s, by the realm's clock.",
 					   pstrdup(timestamptz_to_str(lease->granted_at)),
 					   pstrdup(timestamptz_to_str(lease->expires_at)))));
+	if (back_from != 0)
+		log_going_back(back_from, lease->start_tick);
 	return true;
 }
 
@@ -140,7 +158,7 @@ activate_standby_lease(Worker *worker)
 	StartTransactionCommand();
 	start = Max(lease.start_tick, scru64_ceiling_lock());
 	in_window = start < lease.limit_tick;
-	activated = in_window && scru64_leased_activate(&lease, start);
+	activated = in_window && scru64_leased_activate(&lease, start, NULL);
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(context);
 	ereport(LOG,
@@ -189,7 +207,7 @@ resume_lease(Worker *worker)
 	resumed = scru64_leased_recall(&lease) && lease.conninfo_hash == worker->held.conninfo_hash &&
 		(lease.is_standby_lease || scru64_leased_look(&look) ||
 		 (lease.start_tick < ceiling && ceiling <= lease.limit_tick &&
-		  scru64_leased_activate(&lease, ceiling)));
+		  scru64_leased_activate(&lease, ceiling, NULL)));
 	if (has_ceiling)
 		CommitTransactionCommand();
 	if (resumed)

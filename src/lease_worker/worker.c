@@ -44,7 +44,7 @@ refresh_plan(Worker *worker)
 	plan->own_tick = tick_of_time(Max(GetCurrentTimestamp(), UNIX_EPOCH_TIMESTAMP));
 	plan->clock_tick = Max(plan->own_tick, tick_of_time(Max(realm_clock, UNIX_EPOCH_TIMESTAMP)));
 	plan->start_tick = held->start_tick;
-	plan->furthest_tick = Max(held->start_tick, scru64_get_timestamp(look.last_id));
+	plan->furthest_tick = Max(held->start_tick, look.tick);
 	plan->limit_tick = held->limit_tick;
 	if (plan->has_lease && plan->has_slot)
 		node_size_look(&plan->size, plan->now_ms, look.counts[NODE_SATURATED], look.counts[NODE_USED]);

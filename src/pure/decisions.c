@@ -162,6 +162,9 @@ jitter(int64_t most, uint32_t random)
  * When to renew: after a third of what is left of the window, give or take a bit.  A
  * node that is ahead of the clock by the allowance has that much less; but a young lease
  * may be shorter than the allowance, and is not renewed again and again for that.
+ *
+ * Where the window does not reach the node's next ID, sessions wait: then as soon as it
+ * would, because a window moves on with the clock at least.
  */
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
@@ -169,8 +172,12 @@ renewal_pause_ms(const Plan *plan, uint32_t random)
 	int64_t		usable = MAX(plan->left_ms - plan->allowance_ms, plan->left_ms / 4);
 	int64_t		third = MIN(usable, plan->ttl_s * MSECS_PER_SEC) / 3;
 	int64_t		pause = MAX(third, MIN_PAUSE_MS);
+	uint64_t	missing = plan->furthest_tick + 1 - plan->limit_tick;
 
-	return pause - pause / 10 + jitter(pause / 5, random);
+	pause += jitter(pause / 5, random) - pause / 10;
+	if (plan->has_slot && plan->furthest_tick >= plan->limit_tick)
+		pause = MIN(pause, MAX((int64_t) (missing << SCRU64_TICK_SHIFT), MIN_PAUSE_MS));
+	return pause;
 }
 
 static int64_t

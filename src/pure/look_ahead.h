@@ -64,6 +64,16 @@ look_ahead_most(uint64_t allowance)
 }
 
 /*
+ * Is a tick after the lease's window worth waiting for?  A window moves on with the clock at
+ * least when the lease is renewed, so it reaches a tick that is ahead of the clock.
+ */
+static inline bool
+look_ahead_is_reached(uint64_t tick, uint64_t limit, uint64_t now, int64_t within_ms)
+{
+	return now <= limit && (int64_t) ((tick - limit) << SCRU64_TICK_SHIFT) <= within_ms;
+}
+
+/*
  * May the node enter the tick?  *target is where to raise the ceiling to, never below the
  * tick; it is set if and only if the verdict is to raise.
  */

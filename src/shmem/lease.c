@@ -32,6 +32,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "pure/look_ahead.h"
 #include "settings.h"
 #include "shmem/lease.h"
 #include "shmem/leased_slot.h"
@@ -223,7 +224,7 @@ lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place)
 
 /*
  * Wait until the window of the lease reaches a tick, or the slot is another
- * node's.  False if no renewal is on its way or it takes too long.
+ * node's.  False if no renewal is on its way that may reach it, or it takes too long.
  *
  * Ordering: a session reads busy before the limit; the worker, which raises the limit
  * while it is busy, writes them the other way round (litmus: busy-limit).
@@ -243,7 +244,10 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 		nap();
 		*info = lease_info();
 		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
-	} while (!reached && info->busy && monotonic_ms() - began < MAX_WAIT_MS);
+	} while (!reached && worth_waiting(info, began) &&
+			 (info->busy ||
+			  look_ahead_is_reached(tick, node_slot_limit(slot), Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT,
+									MAX_WAIT_MS - (int64) (monotonic_ms() - began))));
 	ConditionVariableCancelSleep();
 	return reached;
 }

@@ -34,6 +34,7 @@
 #include "clock.h"
 #include "settings.h"
 #include "shmem/leased_slot.h"
+#include "type/id_time.h"
 
 /*
  * The lease that a worker leaves to the next one under the same postmaster.
@@ -166,18 +167,26 @@ own_clock_tick(void)
 }
 
 /*
- * Would a lease that ends with the tick limit have no ID after this tick, or none before
- * the clock has caught up?  A ceiling that is far ahead must not leave the server without
- * IDs: that is what a new lease is for.
+ * Is the closed tick so far ahead of this server's clock, and of the realm's, that a node
+ * which begins there has no ID before long?  Then a clock was wrong when it was closed, and
+ * must not leave the server without IDs: that is what a new lease is for.
  */
 static bool
-is_out_of_reach(uint64 timestamp, uint64 limit)
+is_out_of_reach(const HeldLease *lease)
 {
-	return timestamp >= limit || timestamp > own_clock_tick() + allowance_ticks();
+	TimestampTz realm_clock = lease->realm_clock +
+		(monotonic_ms() - lease->heard_at_ms) * INT64CONST(1000);
+	uint64		now = Max(own_clock_tick(), tick_of_time(Max(realm_clock, UNIX_EPOCH_TIMESTAMP)));
+
+	return generator_hopeless(node_slots->watermark.closed, now, allowance_ticks());
 }
 
 /*
  * Start the lease's node in the slot, which is free.  Lock held exclusively.
+ *
+ * It begins above the closed tick, also where that is not before the lease's limit: then it
+ * has no ID until the lease is renewed for longer.  What is left tells the realm that it has
+ * none, so this is within the lease.
  *
  * Ordering: the limit is written before the state, by the barrier of slot_give()
  * (litmus: limit-old-session, limit-new-lease, limit-new-node).
@@ -192,28 +201,39 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 	node_slots->was_leased[node_slots->next_leased] = key;
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, lease->limit_tick);
-	if (is_out_of_reach(node_slots->watermark.closed, lease->limit_tick))
-		restart_watermark(timestamp);
 	(void) slot_start(slot, key, new_start(timestamp), 0);
+	slot->left = start_word(timestamp);
 	keep(lease);
 }
 
 /*
  * The sessions generate IDs of a lease, after the tick timestamp; that of a standby is
  * only kept.  False if its node overlaps one that is configured.
+ *
+ * If the caller allows it, IDs and the watermark go back where all else is out of reach:
+ * *back_from is the tick that they were after, or 0.
  */
 bool
-scru64_leased_activate(const HeldLease *lease, uint64 timestamp)
+scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 *back_from)
 {
 	bool		is_free;
 
 	ensure_slots();
+	if (back_from != NULL)
+		*back_from = 0;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_free = lease->is_standby_lease || !is_configured(lease->node);
 	if (lease->is_standby_lease)
 		keep(lease);
 	else if (is_free)
+	{
+		if (back_from != NULL && is_out_of_reach(lease))
+		{
+			*back_from = node_slots->watermark.closed;
+			restart_watermark(timestamp);
+		}
 		start_leased(lease, timestamp);
+	}
 	LWLockRelease(&node_slots->lock);
 	return is_free;
 }

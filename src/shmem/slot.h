@@ -76,8 +76,9 @@ node_state_last(uint64 state, const Generator *generator)
 typedef struct NodeReport
 {
 	Scru64Node	node;
-	uint64		state;
-	uint64		last_id;		/* node_state_last() */
+	uint64		state;			/* its last ID, or its first start */
+	uint64		last_id;		/* node_state_last() of that */
+	uint64		tick;			/* its next ID is of this one or later */
 	uint64		counts[NODE_COUNTS];
 } NodeReport;
 

@@ -293,11 +293,13 @@ bool
 slot_report(NodeSlot *slot, NodeReport *report)
 {
 	NodeKey		key = pg_atomic_read_u32(&slot->key);
+	uint64		state = pg_atomic_read_u64(&slot->state);
 
 	if (key == 0)
 		return false;
 	report->node = node_of_key(key);
-	report->state = slot_left(slot, pg_atomic_read_u64(&slot->state));
+	report->state = slot_left(slot, state);
+	report->tick = node_state_tick(state);
 	report->last_id = last_of_state(report->node, report->state);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		report->counts[i] = pg_atomic_read_u64(&slot->counts[i]);
