@@ -1,0 +1,256 @@
+-- plain/scru64.sql
+--		SCRU64 IDs, version 1.0, where extensions cannot be installed: PostgreSQL 13 or later,
+--		no superuser, plpgsql only.
+--
+--	psql -f plain/scru64.sql
+--
+-- Makes the schema scru64_plain, and nothing elsewhere. IDs are bigint, with the bits of the
+-- extension's type scru64. Run again, it replaces its functions, and keeps its node and its
+-- last ID.
+--
+-- One sequence holds the last ID of this database: its timestamp, and its counter in place of
+-- node_id and counter. PostgreSQL writes it to the WAL before a row that has the ID, and undoes
+-- it never. So neither a crash, a failover nor a restore makes a surviving row's ID again,
+-- whatever the clock does. nextval() is one step for all sessions. The sequence is set by
+-- nobody but move_to(), and only to a later tick.
+
+BEGIN;
+SET LOCAL client_min_messages = warning;
+
+CREATE SCHEMA IF NOT EXISTS scru64_plain;
+COMMENT ON SCHEMA scru64_plain IS 'SCRU64 IDs without an extension, version 1.0';
+
+-- timestamp << 24 | counter. The counter is below 2^23: between two ticks there is room for
+-- what sessions draw beyond it.
+CREATE SEQUENCE IF NOT EXISTS scru64_plain.last AS bigint MAXVALUE 4738381338321616895;
+
+-- The node: node_id_size << 24 | node_id. set_node() writes it anew, and only the owner may. The
+-- planner makes a constant of it.
+DO $$
+BEGIN
+	IF to_regprocedure('scru64_plain.node()') IS NULL THEN
+		CREATE FUNCTION scru64_plain.node() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT NULL::integer';
+	END IF;
+END
+$$;
+
+
+-- ---------------------------------------------------------------------------
+-- Text
+-- ---------------------------------------------------------------------------
+
+-- 22003 outside the range of IDs
+CREATE OR REPLACE FUNCTION scru64_plain.text(id bigint) RETURNS text
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	rest bigint := id;
+	result text := '';
+BEGIN
+	IF id NOT BETWEEN 0 AND 4738381338321616895 THEN
+		RAISE 'value "%" is out of range for type scru64', id USING ERRCODE = '22003',
+			DETAIL = 'A scru64 is between 0 and 4738381338321616895.';
+	END IF;
+	FOR digit IN 1 .. 12 LOOP
+		result := substr('0123456789abcdefghijklmnopqrstuvwxyz', (rest % 36)::integer + 1, 1) || result;
+		rest := rest / 36;
+	END LOOP;
+	RETURN result;
+END
+$$;
+
+-- 22P02 for what is no ID
+CREATE OR REPLACE FUNCTION scru64_plain.id(text text) RETURNS bigint
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	digits CONSTANT text := lower(text COLLATE "C");
+	result bigint := 0;
+BEGIN
+	IF digits COLLATE "C" !~ '^[0-9a-z]{12}$' THEN
+		RAISE 'invalid input syntax for type scru64: "%"', text USING ERRCODE = '22P02',
+			DETAIL = 'A scru64 is written as exactly 12 digits, each 0-9 or a-z.',
+			HINT = 'IDs look like 0u2r85hm2pt3.';
+	END IF;
+	FOR digit IN 1 .. 12 LOOP
+		result := result * 36 + strpos('0123456789abcdefghijklmnopqrstuvwxyz' COLLATE "C", substr(digits, digit, 1)) - 1;
+	END LOOP;
+	RETURN result;
+END
+$$;
+
+
+-- ---------------------------------------------------------------------------
+-- Time
+--
+-- A tick is 256 ms, a day 337,500 ticks. Both products are exact to the last tick.
+-- ---------------------------------------------------------------------------
+
+-- The start of the ID's tick
+CREATE OR REPLACE FUNCTION scru64_plain.timestamp(id bigint) RETURNS timestamptz
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT timestamptz 'epoch' + (id >> 24) / 337500 * interval '24 hours' + (id >> 24) % 337500 * interval '256 ms'
+$$;
+
+-- The smallest ID of this time or later; any time is taken
+CREATE OR REPLACE FUNCTION scru64_plain.min(ts timestamptz) RETURNS bigint
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT CASE
+		WHEN ts <= timestamptz 'epoch' THEN 0
+		WHEN ts > scru64_plain.timestamp(4738381338321616895) THEN 4738381338321616895
+		ELSE ceil(extract(epoch FROM ts)::numeric * 1000 / 256)::bigint << 24
+	END
+$$;
+
+
+-- ---------------------------------------------------------------------------
+-- Generator
+-- ---------------------------------------------------------------------------
+
+-- The first ID of a later tick. 0 if the sequence is at that tick, null if another session moves
+-- it now.
+--
+-- Nothing in the CASE waits, or can be cancelled: nextval() has locked the sequence in this
+-- transaction. So no session leaves the advisory lock behind. While one has it, stopped in the
+-- middle, what others draw is of the tick before, which has room for it.
+CREATE OR REPLACE FUNCTION scru64_plain.move_to(tick bigint, counter bigint) RETURNS bigint
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	first CONSTANT bigint := tick << 24 | counter;
+	key CONSTANT integer := 'scru64_plain.last'::regclass::oid;
+BEGIN
+	RETURN CASE WHEN pg_try_advisory_lock(640064, key) THEN
+		CASE CASE WHEN pg_sequence_last_value('scru64_plain.last') < tick << 24
+				  THEN setval('scru64_plain.last', first) ELSE 0 END
+		WHEN first THEN CASE WHEN pg_advisory_unlock(640064, key) THEN first END
+		ELSE CASE WHEN pg_advisory_unlock(640064, key) THEN 0 END
+		END
+	END;
+EXCEPTION WHEN OTHERS THEN
+	PERFORM pg_advisory_unlock(640064, key);
+	RAISE;
+END
+$$;
+
+-- The next ID. Up to 39 ticks, 10 s, ahead of the clock it goes on in order; up to twice that it
+-- waits; beyond, it fails with 58000.
+--
+-- In a new tick the counter begins at random, the top bit 0, so that no ID tells how many there
+-- were before; after a full tick it begins at 0.
+CREATE OR REPLACE FUNCTION scru64_plain.generate() RETURNS bigint
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	node CONSTANT integer := scru64_plain.node();
+	counter_size CONSTANT integer := 24 - (node >> 24);
+	max_counter CONSTANT integer := (1 << counter_size) - 1;
+	allowance CONSTANT integer := 39;
+	drawn bigint;		-- as in the sequence
+	tick bigint;		-- of what was drawn
+	next_tick bigint;	-- of the ID
+	now bigint;			-- in ticks
+	first bigint;		-- of the next tick
+BEGIN
+	IF node IS NULL THEN
+		RAISE 'node spec is not set' USING ERRCODE = '55000',
+			HINT = 'Write for NODE a number from 0 to 255 that nobody else has: SELECT scru64_plain.set_node(''NODE/8'');';
+	END IF;
+	drawn := nextval('scru64_plain.last');
+	LOOP
+		tick := drawn >> 24;
+		now := floor(date_part('epoch', clock_timestamp()) * 3.90625);
+		IF tick >= now AND drawn & 16777215 <= max_counter THEN
+			next_tick := tick;
+		ELSE
+			next_tick := greatest(now, tick + 1);
+		END IF;
+
+		IF next_tick > now + 2 * allowance THEN
+			RAISE 'the clock is too far behind the last ID of node %/%', node & 16777215, node >> 24 USING ERRCODE = '58000',
+				DETAIL = format('The clock reads %s. The last ID is of %s. The next ID would be ahead by more than 20 seconds.',
+								clock_timestamp(), scru64_plain.timestamp(drawn)),
+				HINT = 'Correct the clock, or wait until it has caught up.';
+		ELSIF next_tick > now + allowance THEN
+			PERFORM pg_sleep((next_tick - now - allowance) * 0.256);
+		ELSIF next_tick = tick THEN
+			RETURN (tick << 24) + ((node & 16777215) << counter_size) + (drawn & max_counter);
+		ELSE
+			first := scru64_plain.move_to(next_tick, CASE WHEN next_tick > now THEN 0 ELSE floor(random() * (max_counter + 1) / 2) END::integer);
+			IF first IS NULL THEN
+				PERFORM pg_sleep(0.001);
+			ELSIF first = 0 THEN
+				drawn := nextval('scru64_plain.last');
+			ELSE
+				drawn := first;
+			END IF;
+		END IF;
+	END LOOP;
+END
+$$;
+
+
+-- ---------------------------------------------------------------------------
+-- Node
+-- ---------------------------------------------------------------------------
+
+-- 22023 for what is no node spec. After a node_prev, IDs begin in a later tick than its own.
+CREATE OR REPLACE FUNCTION scru64_plain.set_node(node_spec text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	part CONSTANT text[] := regexp_match(node_spec COLLATE "C", '^([0-9]{1,8}|0[xX][0-9a-fA-F]{1,6}|[0-9a-zA-Z]{12})/([0-9]{1,3})$');
+	node_id_size CONSTANT integer := part[2];
+	node_prev bigint := 0;
+	node_id bigint;
+	wrong text;
+BEGIN
+	IF part IS NULL THEN
+		wrong := 'A node spec is node_id/node_id_size, where node_id is decimal, hexadecimal after "0x", or a previous ID of 12 digits.';
+	ELSIF node_id_size NOT BETWEEN 1 AND 23 THEN
+		wrong := 'The node_id_size, after the slash, must be between 1 and 23.';
+	ELSIF length(part[1]) = 12 THEN
+		node_prev := scru64_plain.id(part[1]);
+		node_id := (node_prev & 16777215) >> 24 - node_id_size;
+	ELSIF lower(part[1]) LIKE '0x%' THEN
+		node_id := ('x' || lpad(substr(part[1], 3), 8, '0'))::bit(32)::bigint;
+	ELSE
+		node_id := part[1];
+	END IF;
+	IF node_id >> node_id_size > 0 THEN
+		wrong := 'The node_id, before the slash, does not fit in as many bits as the node_id_size, after it, says.';
+	END IF;
+	IF wrong IS NOT NULL THEN
+		RAISE 'invalid node spec "%"', node_spec USING ERRCODE = '22023', DETAIL = wrong,
+			HINT = 'Examples: 42/8, 0xb00/12, 0u2r85hm2pt3/16.';
+	END IF;
+
+	EXECUTE format('CREATE OR REPLACE FUNCTION scru64_plain.node() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS ''SELECT %s''',
+				   (node_id_size << 24) + node_id);
+	IF node_prev >> 24 > 0 THEN
+		PERFORM nextval('scru64_plain.last');
+		WHILE scru64_plain.move_to((node_prev >> 24) + 1, 0) IS NULL LOOP
+			PERFORM pg_sleep(0.001);
+		END LOOP;
+	END IF;
+END
+$$;
+
+-- The node, with the last ID if there is one: what the extension's scru64.node_spec takes to go on
+-- from here
+CREATE OR REPLACE FUNCTION scru64_plain.node_spec() RETURNS text
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT coalesce(scru64_plain.text((last >> 24 << 24) + (node_id << 24 - size) + least(last & 16777215, (1 << 24 - size) - 1)),
+					node_id::text) || '/' || size
+	FROM (SELECT pg_sequence_last_value('scru64_plain.last') AS last,
+				 (scru64_plain.node() & 16777215)::bigint AS node_id, scru64_plain.node() >> 24 AS size) AS node
+$$;
+
+-- Whoever may use a table needs no privilege here. The rest is the owner's.
+REVOKE ALL ON FUNCTION scru64_plain.move_to(bigint, bigint), scru64_plain.set_node(text), scru64_plain.node_spec() FROM PUBLIC;
+
+COMMENT ON SEQUENCE scru64_plain.last IS 'the last ID of this database, without its node';
+COMMENT ON FUNCTION scru64_plain.generate() IS 'generate the next ID';
+COMMENT ON FUNCTION scru64_plain.set_node(text) IS 'set the node that generate() makes IDs for';
+COMMENT ON FUNCTION scru64_plain.node_spec() IS 'node spec, with the last ID';
+COMMENT ON FUNCTION scru64_plain.text(bigint) IS 'ID as 12 Base36 digits';
+COMMENT ON FUNCTION scru64_plain.id(text) IS 'ID of 12 Base36 digits';
+COMMENT ON FUNCTION scru64_plain.timestamp(bigint) IS 'time of an ID';
+COMMENT ON FUNCTION scru64_plain.min(timestamptz) IS 'smallest ID of this time or later';
+
+COMMIT;

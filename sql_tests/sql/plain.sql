@@ -1,0 +1,183 @@
+--
+-- plain/scru64.sql, SCRU64 IDs without an extension: its text, times, errors and node specs are
+-- those of the extension.
+--
+\getenv source PG_ABS_SRCDIR
+\set file :source '/../plain/scru64.sql'
+CREATE ROLE regress_plain_owner;
+CREATE ROLE regress_plain_user;
+SELECT format('GRANT CREATE ON DATABASE %I TO regress_plain_owner', current_database()) \gexec
+SET ROLE regress_plain_owner;
+CREATE SCHEMA plain_test;
+SET search_path = plain_test, public;
+\set ECHO none
+\i :file
+\set ECHO all
+
+-- No node yet
+SELECT * FROM test.error_of('SELECT scru64_plain.generate()');
+
+--
+-- The same text and the same times, for the values the specification names, the ends, and
+-- 100,000 others
+--
+CREATE TEMP TABLE value AS
+SELECT id FROM unnest('{0,1,16777215,16777216,109959589539758421,110770749696212993,4738381338304839679,4738381338304839680,4738381338321616894,4738381338321616895}'::bigint[]) AS id
+UNION ALL
+SELECT (random() * 4738381338321616895)::bigint % 4738381338321616896 FROM generate_series(1, 50000)
+UNION ALL
+SELECT (120000000000000000 * random())::bigint FROM generate_series(1, 50000);
+SELECT count(*),
+	   count(*) FILTER (WHERE scru64_plain.text(id) = id::scru64::text) AS text,
+	   count(*) FILTER (WHERE scru64_plain.id(id::scru64::text) = id) AS id,
+	   count(*) FILTER (WHERE scru64_plain.id(upper(id::scru64::text)) = id) AS upper_case,
+	   count(*) FILTER (WHERE scru64_plain.timestamp(id) = id::scru64::timestamptz) AS time,
+	   count(*) FILTER (WHERE scru64_plain.min(ts) = scru64_min(ts)::bigint) AS min
+FROM value, LATERAL (SELECT id::scru64::timestamptz + (id % 3 - 1) * interval '1 microsecond') AS t (ts);
+SELECT ts, scru64_plain.min(ts) = scru64_min(ts)::bigint AS same
+FROM unnest('{-infinity,infinity,1969-12-31 23:59:59.999999+00,1970-01-01 00:00+00,1970-01-01 00:00:00.000001+00,4261-02-27 06:08:58.88+00,4261-02-27 06:08:58.880001+00,290000-01-01 00:00+00}'::timestamptz[]) AS ts;
+SELECT scru64_plain.text(NULL), scru64_plain.id(NULL), scru64_plain.timestamp(NULL), scru64_plain.min(NULL);
+
+-- A time zone's days have 23 and 25 hours, too.
+SET TimeZone = 'America/New_York';
+SELECT count(*) FROM value WHERE scru64_plain.timestamp(id) <> id::scru64::timestamptz;
+RESET TimeZone;
+
+-- The same errors
+SELECT quote_literal(input) AS input, p.code, p.message, p.detail,
+	   (p.code, p.message, p.detail) = (e.code, e.message, e.detail) AS same
+FROM unnest(ARRAY['', '0u2pf62ji4b', '0u2pf62ji4b9a', ' 0u2pf62ji4b', '-0u2pf62ji4b', E'0u2pf62ji4b\n', E'0u2pf62ji4b9\n', '0u2pf62ji4_9', '0u2pf62jı4b9', E'\u212A0u2pf62ji4b']) AS input,
+	 test.error_of(format('SELECT scru64_plain.id(%L)', input)) AS p,
+	 test.error_of(format('SELECT %L::scru64', input)) AS e;
+SELECT input, p.code, p.message, p.detail, (p.code, p.message, p.detail) = (e.code, e.message, e.detail) AS same
+FROM unnest('{-1,4738381338321616896,9223372036854775807,-9223372036854775808}'::bigint[]) AS input,
+	 test.error_of(format('SELECT scru64_plain.text(%L)', input)) AS p,
+	 test.error_of(format('SELECT %L::bigint::scru64', input)) AS e;
+
+--
+-- Node specs: what the extension takes, and no other
+--
+CREATE FUNCTION pg_temp.try_spec(spec text, OUT code text, OUT detail text, OUT error_as_extension boolean, OUT node_as_extension boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+	plain record;
+	extension record;
+BEGIN
+	SELECT * INTO plain FROM test.error_of(format('SELECT scru64_plain.set_node(%L)', spec));
+	SELECT * INTO extension FROM test.error_of(format('SELECT scru64_parse_node_spec(%L)', spec));
+	code := plain.code;
+	detail := plain.detail;
+	error_as_extension := plain IS NOT DISTINCT FROM extension;
+	IF code IS NULL THEN
+		EXECUTE 'SELECT scru64_plain.node() = (node_id_size << 24) + node_id FROM scru64_parse_node_spec($1)'
+			INTO node_as_extension USING spec;
+	END IF;
+END
+$$;
+SELECT quote_literal(spec) AS spec, e.*
+FROM unnest(ARRAY[
+	'', '/', '42', '42/', '/8', '42/8', '042/8', '0/1', '1/1', '2/1', '255/8', '256/8',
+	'42/0', '42/24', '42/08', '42/0008', '42/999', '-1/8', '+1/8', ' 42/8', '42/8 ', '42/8/8', '42/8a', E'42/8\n',
+	'0x2a/8', '0X2A/8', '0xg/8', '0x/8', '0xffffff/23', '0x7fffff/23', '8388607/23', '8388608/23',
+	'00000042/8', '000000042/8', '0x00002a/8', '0x000002a/8', '99999999/23', '٤٢/8',
+	'0u2r85hm2pt3/16', '0U2R85HM2PT3/8', '0u2r85hm2pt3/24', '0u2r85hm2pt/8', '00000000002a/8', '0000009ix4pn/8'
+]) AS spec, pg_temp.try_spec(spec) AS e;
+
+--
+-- IDs: in order, of the node, of the clock
+--
+SELECT scru64_plain.set_node('42/8');
+CREATE TABLE plain (id bigint DEFAULT scru64_plain.generate() PRIMARY KEY, n integer);
+SELECT clock_timestamp() AS begin \gset
+INSERT INTO plain (n) SELECT n FROM generate_series(1, 100000) AS n;
+SELECT count(DISTINCT id), bool_and(id > before) AS in_order, bool_and(id >> 16 & 255 = 42) AS of_the_node,
+	   bool_and(scru64_plain.timestamp(id) BETWEEN :'begin'::timestamptz - interval '256 ms' AND clock_timestamp() + interval '10.5 seconds') AS of_the_clock
+FROM (SELECT id, coalesce(lag(id) OVER (ORDER BY n), 0) AS before FROM plain) AS p;
+
+-- Another node_id_size, the file run again: IDs go on in order.
+SELECT max(id) AS last FROM plain \gset
+SELECT scru64_plain.set_node('3/2');
+SELECT scru64_plain.generate() AS next \gset
+SELECT :next > :last AS in_order, :next >> 22 & 3 AS node_id;
+\set ECHO none
+\i :file
+\set ECHO all
+SELECT scru64_plain.generate() > :next AS in_order, scru64_plain.generate() >> 22 & 3 AS node_id;
+-- a node of one bit of counter: two IDs a tick, the allowance is 39 ticks
+SELECT scru64_plain.set_node('5/23');
+SELECT count(DISTINCT id), bool_and(id >> 1 & 8388607 = 5) AS of_the_node
+FROM (SELECT scru64_plain.generate() AS id FROM generate_series(1, 60)) AS g;
+
+-- A previous ID: after its tick, or after the last ID
+SELECT scru64_from_parts(now() + interval '8 seconds', 42 << 16) AS id \gset
+SELECT scru64_plain.set_node(:'id' || '/8');
+SELECT scru64_plain.generate() AS next \gset
+SELECT scru64_plain.timestamp(:next) > :'id'::scru64::timestamptz AS after_it;
+SELECT scru64_plain.set_node('0u2r85hm2pt3/8');
+SELECT scru64_plain.generate() > :next AS after_the_last;
+SELECT (n).node_id, (n).node_prev::bigint & ~255 >= :next & ~255 AS not_before_the_last
+FROM (SELECT scru64_parse_node_spec(scru64_plain.node_spec()) AS n) AS n;
+
+-- 20 seconds ahead and more: refused, and nothing is left behind
+SELECT scru64_plain.set_node(scru64_from_parts(now() + interval '1 hour', 7 << 16)::text || '/8');
+SELECT code, message, detail ~ '^The clock reads .*The last ID is of .*The next ID would be ahead by more than 20 seconds.$' AS detail, hint
+FROM test.error_of('SELECT scru64_plain.generate()');
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
+
+--
+-- Times as bounds: of an index, of partitions
+--
+CREATE TABLE plain_log (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE plain_log_2025 PARTITION OF plain_log
+	FOR VALUES FROM (scru64_plain.min('2025-01-01 00:00+00')) TO (scru64_plain.min('2026-01-01 00:00+00'));
+CREATE TABLE plain_log_2026 PARTITION OF plain_log
+	FOR VALUES FROM (scru64_plain.min('2026-01-01 00:00+00')) TO (scru64_plain.min('2027-01-01 00:00+00'));
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM plain_log WHERE id >= scru64_plain.min('2026-06-01 00:00+00');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
+--
+-- Who may INSERT needs no privilege in the schema; nobody but the owner moves IDs.
+--
+CREATE TABLE other (id bigint DEFAULT scru64_plain.generate());
+SELECT scru64_plain.set_node('43/8');
+ALTER SEQUENCE scru64_plain.last RESTART;
+GRANT USAGE ON SCHEMA plain_test TO regress_plain_user;
+GRANT INSERT ON other TO regress_plain_user;
+SET ROLE regress_plain_user;
+INSERT INTO other DEFAULT VALUES;
+SELECT code, message FROM unnest(ARRAY[
+	$$SELECT scru64_plain.generate()$$,
+	$$SELECT setval('scru64_plain.last', 1)$$,
+	$$SELECT scru64_plain.set_node('1/8')$$]) AS s, test.error_of(s);
+SET ROLE regress_plain_owner;
+GRANT USAGE ON SCHEMA scru64_plain TO regress_plain_user;
+SET ROLE regress_plain_user;
+SELECT code, message FROM unnest(ARRAY[
+	$$SELECT nextval('scru64_plain.last')$$,
+	$$SELECT setval('scru64_plain.last', 1)$$,
+	$$SELECT scru64_plain.move_to(1, 1)$$,
+	$$SELECT scru64_plain.node_spec()$$,
+	$$SELECT scru64_plain.set_node('1/8')$$]) AS s, test.error_of(s);
+-- a schema of the caller's own, before pg_catalog
+CREATE FUNCTION pg_temp.hostile(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';
+CREATE OPERATOR pg_temp.>> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = pg_temp.hostile);
+SET search_path = pg_temp, pg_catalog;
+SELECT scru64_plain.generate() >= scru64_plain.min(now() - interval '256 ms') AS of_the_clock;
+SET search_path = plain_test, public;
+
+--
+-- Nothing is left where it cannot write
+--
+SET ROLE regress_plain_owner;
+BEGIN READ ONLY;
+SELECT code, message FROM test.error_of('SELECT scru64_plain.generate()');
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
+COMMIT;
+
+RESET ROLE;
+RESET search_path;
+DROP OWNED BY regress_plain_owner, regress_plain_user CASCADE;
+DROP ROLE regress_plain_owner, regress_plain_user;
