@@ -2,7 +2,7 @@
 --		SCRU64 IDs, version 1.0, where extensions cannot be installed: PostgreSQL 13 or later,
 --		no superuser, plpgsql only.
 --
---	psql -f plain/scru64.sql
+--	psql -1 -v ON_ERROR_STOP=1 -f plain/scru64.sql
 --
 -- Makes the schema scru64_plain, and nothing elsewhere. IDs are bigint, with the bits of the
 -- extension's type scru64. Run again, it replaces its functions, and keeps its node and its
@@ -13,9 +13,6 @@
 -- it never. So neither a crash, a failover nor a restore makes a surviving row's ID again,
 -- whatever the clock does. nextval() is one step for all sessions. The sequence is set by
 -- nobody but move_to(), and only to a later tick.
-
-BEGIN;
-SET LOCAL client_min_messages = warning;
 
 CREATE SCHEMA IF NOT EXISTS scru64_plain;
 COMMENT ON SCHEMA scru64_plain IS 'SCRU64 IDs without an extension, version 1.0';
@@ -231,26 +228,13 @@ BEGIN
 END
 $$;
 
--- The node, with the last ID if there is one: what the extension's scru64.node_spec takes to go on
--- from here
-CREATE OR REPLACE FUNCTION scru64_plain.node_spec() RETURNS text
-	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT coalesce(scru64_plain.text((last >> 24 << 24) + (node_id << 24 - size) + least(last & 16777215, (1 << 24 - size) - 1)),
-					node_id::text) || '/' || size
-	FROM (SELECT pg_sequence_last_value('scru64_plain.last') AS last,
-				 (scru64_plain.node() & 16777215)::bigint AS node_id, scru64_plain.node() >> 24 AS size) AS node
-$$;
-
 -- Whoever may use a table needs no privilege here. The rest is the owner's.
-REVOKE ALL ON FUNCTION scru64_plain.move_to(bigint, bigint), scru64_plain.set_node(text), scru64_plain.node_spec() FROM PUBLIC;
+REVOKE ALL ON FUNCTION scru64_plain.move_to(bigint, bigint), scru64_plain.set_node(text) FROM PUBLIC;
 
 COMMENT ON SEQUENCE scru64_plain.last IS 'the last ID of this database, without its node';
 COMMENT ON FUNCTION scru64_plain.generate() IS 'generate the next ID';
 COMMENT ON FUNCTION scru64_plain.set_node(text) IS 'set the node that generate() makes IDs for';
-COMMENT ON FUNCTION scru64_plain.node_spec() IS 'node spec, with the last ID';
 COMMENT ON FUNCTION scru64_plain.text(bigint) IS 'ID as 12 Base36 digits';
 COMMENT ON FUNCTION scru64_plain.id(text) IS 'ID of 12 Base36 digits';
 COMMENT ON FUNCTION scru64_plain.timestamp(bigint) IS 'time of an ID';
 COMMENT ON FUNCTION scru64_plain.min(timestamptz) IS 'smallest ID of this time or later';
-
-COMMIT;

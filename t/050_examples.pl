@@ -94,7 +94,7 @@ sub check
 	return;
 }
 
-# What stands for the reader's own program
+# What stands for the reader's own program, and for the checkout
 sub make_app
 {
 	my $dir = PostgreSQL::Test::Utils::tempdir();
@@ -103,6 +103,7 @@ sub make_app
 	print $app "#!/bin/sh\n: \"\${SCRU64_NODE_SPEC:?}\"\n";
 	close $app;
 	chmod(0755, "$dir/app");
+	symlink("$top/plain", "$dir/plain") or die "could not link $dir/plain: $!";
 	return $dir;
 }
 

@@ -39,6 +39,7 @@ our @EXPORT = qw(
   release_flushes
   replace_file
   set_clock
+  set_load
   slow_flushes_for
   soon
   start_load
@@ -364,6 +365,16 @@ sub load_script
 			"SET scru64.node_spec = :'node';\n" . $statements x 5000);
 	}
 	return $load_script;
+}
+
+# Other statements for the loads to come
+sub set_load
+{
+	my ($dir, $sql) = @_;
+
+	$load_script = "$dir/other_load.sql";
+	replace_file($load_script, $sql);
+	return;
 }
 
 my $loads = 0;

@@ -11,7 +11,9 @@ SET ROLE regress_plain_owner;
 CREATE SCHEMA plain_test;
 SET search_path = plain_test, public;
 \set ECHO none
+SET client_min_messages = warning;
 \i :file
+RESET client_min_messages;
 \set ECHO all
 
 -- No node yet
@@ -100,7 +102,9 @@ SELECT scru64_plain.set_node('3/2');
 SELECT scru64_plain.generate() AS next \gset
 SELECT :next > :last AS in_order, :next >> 22 & 3 AS node_id;
 \set ECHO none
+SET client_min_messages = warning;
 \i :file
+RESET client_min_messages;
 \set ECHO all
 SELECT scru64_plain.generate() > :next AS in_order, scru64_plain.generate() >> 22 & 3 AS node_id;
 -- a node of one bit of counter: two IDs a tick, the allowance is 39 ticks
@@ -115,8 +119,6 @@ SELECT scru64_plain.generate() AS next \gset
 SELECT scru64_plain.timestamp(:next) > :'id'::scru64::timestamptz AS after_it;
 SELECT scru64_plain.set_node('0u2r85hm2pt3/8');
 SELECT scru64_plain.generate() > :next AS after_the_last;
-SELECT (n).node_id, (n).node_prev::bigint & ~255 >= :next & ~255 AS not_before_the_last
-FROM (SELECT scru64_parse_node_spec(scru64_plain.node_spec()) AS n) AS n;
 
 -- 20 seconds ahead and more: refused, and nothing is left behind
 SELECT scru64_plain.set_node(scru64_from_parts(now() + interval '1 hour', 7 << 16)::text || '/8');
@@ -159,7 +161,6 @@ SELECT code, message FROM unnest(ARRAY[
 	$$SELECT nextval('scru64_plain.last')$$,
 	$$SELECT setval('scru64_plain.last', 1)$$,
 	$$SELECT scru64_plain.move_to(1, 1)$$,
-	$$SELECT scru64_plain.node_spec()$$,
 	$$SELECT scru64_plain.set_node('1/8')$$]) AS s, test.error_of(s);
 -- a schema of the caller's own, before pg_catalog
 CREATE FUNCTION pg_temp.hostile(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';
