@@ -7,6 +7,18 @@
 
 SET search_path = bench, public;
 
+-- What there is without an extension
+\ir ../plain/scru64.sql
+SELECT scru64_plain.set_node('5/4');
+
+CREATE FUNCTION uuidv7_plpgsql() RETURNS uuid LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN encode(set_byte(overlay(uuid_send(gen_random_uuid())
+		PLACING substring(int8send(floor(date_part('epoch', clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
+		6, 112 + (random() * 15)::integer), 'hex')::uuid;
+END
+$$;
+
 INSERT INTO contender (subject, contender, statement, rows)
 SELECT 'one ID', s.contender,
 	   format('SELECT count(%s) FROM (SELECT generate_series(1, %s) OFFSET 0) AS s', s.call, s.rows), s.rows
@@ -16,7 +28,11 @@ FROM (SELECT place, contender, call,
 	  UNION ALL
 	  SELECT -2, 'no-op', 'pg_backend_pid()', 4 * :ids
 	  UNION ALL
-	  SELECT -1, 'clock_timestamp', 'clock_timestamp()', 4 * :ids) AS s
+	  SELECT -1, 'clock_timestamp', 'clock_timestamp()', 4 * :ids
+	  UNION ALL
+	  SELECT 1000, 'scru64_plain', 'scru64_plain.generate()', :ids
+	  UNION ALL
+	  SELECT 1001, 'uuid v7, plpgsql', 'uuidv7_plpgsql()', :ids) AS s
 ORDER BY s.place;
 
 CALL measure('one ID', :rounds, 'no-op');
