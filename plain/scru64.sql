@@ -78,7 +78,8 @@ $$;
 -- ---------------------------------------------------------------------------
 -- Time
 --
--- A tick is 256 ms, a day 337,500 ticks. Both products are exact to the last tick.
+-- A tick is 256 ms, a day 337,500 ticks. All is exact to the last tick; on PostgreSQL 13, where
+-- extract() is of double precision, min() to the year 2255.
 -- ---------------------------------------------------------------------------
 
 -- The start of the ID's tick
@@ -93,7 +94,7 @@ CREATE OR REPLACE FUNCTION scru64_plain.min(ts timestamptz) RETURNS bigint
 	SELECT CASE
 		WHEN ts <= timestamptz 'epoch' THEN 0
 		WHEN ts > scru64_plain.timestamp(4738381338321616895) THEN 4738381338321616895
-		ELSE ceil(extract(epoch FROM ts)::numeric * 1000 / 256)::bigint << 24
+		ELSE ((extract(epoch FROM ts) * 1000000)::bigint + 255999) / 256000 << 24
 	END
 $$;
 
