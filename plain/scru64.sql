@@ -9,10 +9,21 @@
 -- last ID.
 --
 -- One sequence holds the last ID of this database: its timestamp, and its counter in place of
--- node_id and counter. PostgreSQL writes it to the WAL before a row that has the ID, and undoes
--- it never. So neither a crash, a failover nor a restore makes a surviving row's ID again,
--- whatever the clock does. nextval() is one step for all sessions. The sequence is set by
--- nobody but move_to(), and only to a later tick.
+-- node_id and counter. PostgreSQL writes it to the WAL before a row that has the ID, and no
+-- rollback undoes it. So neither a crash, a failover nor a restore makes a surviving row's ID
+-- again, whatever the clock does. nextval() is one step for all sessions. move_to() and
+-- set_node() set the sequence, and only to a later tick.
+
+-- Who owns the schema can do what its users can.
+DO $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_catalog.pg_namespace
+			   WHERE nspname OPERATOR(pg_catalog.=) 'scru64_plain' AND pg_catalog.pg_get_userbyid(nspowner) OPERATOR(pg_catalog.<>) current_user) THEN
+		RAISE 'schema scru64_plain is not yours' USING ERRCODE = '42501',
+			HINT = 'Run this as its owner, or drop it.';
+	END IF;
+END
+$$;
 
 CREATE SCHEMA IF NOT EXISTS scru64_plain;
 COMMENT ON SCHEMA scru64_plain IS 'SCRU64 IDs without an extension, version 1.0';
@@ -122,7 +133,7 @@ BEGIN
 		ELSE CASE WHEN pg_advisory_unlock(640064, key) THEN 0 END
 		END
 	END;
-EXCEPTION WHEN OTHERS THEN
+EXCEPTION WHEN OTHERS OR query_canceled THEN
 	PERFORM pg_advisory_unlock(640064, key);
 	RAISE;
 END
@@ -136,11 +147,12 @@ $$;
 CREATE OR REPLACE FUNCTION scru64_plain.generate() RETURNS bigint
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+	-- drawn before the node is read: from then on set_node() waits
+	drawn bigint := nextval('scru64_plain.last');
 	node CONSTANT integer := scru64_plain.node();
 	counter_size CONSTANT integer := 24 - (node >> 24);
 	max_counter CONSTANT integer := (1 << counter_size) - 1;
 	allowance CONSTANT integer := 39;
-	drawn bigint;		-- as in the sequence
 	tick bigint;		-- of what was drawn
 	next_tick bigint;	-- of the ID
 	now bigint;			-- in ticks
@@ -150,7 +162,6 @@ BEGIN
 		RAISE 'node spec is not set' USING ERRCODE = '55000',
 			HINT = 'Write for NODE a number from 0 to 255 that nobody else has: SELECT scru64_plain.set_node(''NODE/8'');';
 	END IF;
-	drawn := nextval('scru64_plain.last');
 	LOOP
 		tick := drawn >> 24;
 		now := floor(date_part('epoch', clock_timestamp()) * 3.90625);
@@ -188,7 +199,7 @@ $$;
 -- Node
 -- ---------------------------------------------------------------------------
 
--- 22023 for what is no node spec. After a node_prev, IDs begin in a later tick than its own.
+-- 22023 for what is no node spec. IDs go on in a later tick than the last one's, and node_prev's.
 CREATE OR REPLACE FUNCTION scru64_plain.set_node(node_spec text) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -213,24 +224,22 @@ BEGIN
 	IF node_id >> node_id_size > 0 THEN
 		wrong := 'The node_id, before the slash, does not fit in as many bits as the node_id_size, after it, says.';
 	END IF;
+	IF scru64_plain.timestamp(node_prev) > clock_timestamp() + interval '10 s' THEN
+		wrong := 'The previous ID is more than 10 seconds ahead of the clock.';
+	END IF;
 	IF wrong IS NOT NULL THEN
 		RAISE 'invalid node spec "%"', node_spec USING ERRCODE = '22023', DETAIL = wrong,
 			HINT = 'Examples: 42/8, 0xb00/12, 0u2r85hm2pt3/16.';
 	END IF;
 
+	-- Waits for the transactions that have drawn, and lets nobody draw until this one ends.
+	ALTER SEQUENCE scru64_plain.last CACHE 1;
+	EXECUTE format('ALTER SEQUENCE scru64_plain.last RESTART %s',
+				   (SELECT greatest(last_value, node_prev) >> 24 FROM scru64_plain.last) + 1 << 24);
 	EXECUTE format('CREATE OR REPLACE FUNCTION scru64_plain.node() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS ''SELECT %s''',
 				   (node_id_size << 24) + node_id);
-	IF node_prev >> 24 > 0 THEN
-		PERFORM nextval('scru64_plain.last');
-		WHILE scru64_plain.move_to((node_prev >> 24) + 1, 0) IS NULL LOOP
-			PERFORM pg_sleep(0.001);
-		END LOOP;
-	END IF;
 END
 $$;
-
--- Whoever may use a table needs no privilege here. The rest is the owner's.
-REVOKE ALL ON FUNCTION scru64_plain.move_to(bigint, bigint), scru64_plain.set_node(text) FROM PUBLIC;
 
 COMMENT ON SEQUENCE scru64_plain.last IS 'the last ID of this database, without its node';
 COMMENT ON FUNCTION scru64_plain.generate() IS 'generate the next ID';

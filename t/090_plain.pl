@@ -40,6 +40,17 @@ sub install
 }
 
 install('plain');
+
+# Who made the schema before could have its users' functions do anything.
+$primary->safe_psql('postgres', q(
+CREATE ROLE other LOGIN;
+CREATE DATABASE taken OWNER other;
+\\c taken other
+CREATE SCHEMA scru64_plain;
+CREATE FUNCTION scru64_plain.node() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+));
+$primary->command_fails_like([ 'psql', '-Xq', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $primary->connstr('taken'), '-f', $file ],
+	qr/ERROR:  schema scru64_plain is not yours/, 'not in a schema of somebody else');
 owner(q(
 SELECT scru64_plain.set_node('42/8');
 CREATE TABLE ids (id bigint DEFAULT scru64_plain.generate() PRIMARY KEY, n integer);
@@ -169,7 +180,7 @@ foreach my $round (1 .. $rounds)
 my $slow_sql = read_file($file);
 is($slow_sql =~ s/(setval\('scru64_plain.last', first\))/CASE WHEN pg_sleep(0.01) IS NOT NULL THEN $1 END/, 1, 'slow moves');
 owner("SET client_min_messages = warning; $slow_sql");
-run_round('slow moves', sub { sleep(3) }, 0);
+run_round('slow moves', sub { sleep(3) }, 0, 15, 25);
 install('plain');
 
 # The clock goes back.  No statement has a time limit here: libfaketime may keep a process
@@ -189,6 +200,22 @@ SKIP:
 note(log_counts(\%received));
 cmp_ok(number_of_ids(\%received, '42/8'), '>', 50 * $rounds, 'IDs were received');
 cmp_ok(owner('SELECT count(*) FROM ids'), '>=', number_of_ids(\%received, '42/8'), 'each is in a row');
+
+# Nodes that overlap, while sessions go on: set_node() waits for those that have drawn.
+my %other_node = ('43/22' => '21/21', '21/21' => '43/22');
+my $spec = '43/22';
+owner("SELECT scru64_plain.set_node('$spec')");
+set_statements(0);
+my $load = start_load($primary, 'any' => 3);
+for (1 .. 20)
+{
+	$spec = $other_node{$spec};
+	owner("SELECT scru64_plain.set_node('$spec')");
+}
+end_load($load);
+record_load(\%received, $load);
+is(record_problems(\%received), '', 'nodes set under load: no ID twice, none out of order');
+owner("SELECT scru64_plain.set_node('42/8')");
 
 #
 # What others do with the sequence and the schema

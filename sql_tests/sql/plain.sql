@@ -120,8 +120,43 @@ SELECT scru64_plain.timestamp(:next) > :'id'::scru64::timestamptz AS after_it;
 SELECT scru64_plain.set_node('0u2r85hm2pt3/8');
 SELECT scru64_plain.generate() > :next AS after_the_last;
 
+-- one that is ahead of the clock is refused, and changes nothing
+SELECT code, message, detail FROM test.error_of($$SELECT scru64_plain.set_node('zzzzzzzzzzzz/8')$$);
+SELECT scru64_plain.generate() >> 16 & 255 AS node_id, scru64_plain.generate() > :next AS in_order;
+-- neither does what is rolled back
+BEGIN;
+SELECT scru64_plain.set_node('0/1');
+ROLLBACK;
+SELECT scru64_plain.generate() >> 16 & 255 AS node_id, scru64_plain.generate() > :next AS in_order;
+
+-- Nodes that overlap one after the other, in one transaction
+CREATE TABLE overlap (n serial, id bigint);
+DO $$
+BEGIN
+	FOR i IN 1 .. 5 LOOP
+		PERFORM scru64_plain.set_node('43/22');
+		INSERT INTO overlap (id) SELECT scru64_plain.generate() FROM generate_series(1, 3);
+		PERFORM scru64_plain.set_node('21/21');
+		INSERT INTO overlap (id) SELECT scru64_plain.generate() FROM generate_series(1, 8);
+	END LOOP;
+END
+$$;
+SELECT count(DISTINCT id), bool_and(id > before) AS in_order
+FROM (SELECT id, coalesce(lag(id) OVER (ORDER BY n), 0) AS before FROM overlap) AS o;
+
+--
+-- To the extension, and back: no ID changes, and on the way back no table is rewritten
+--
+CREATE TEMP TABLE before AS SELECT id, n FROM plain;
+ALTER TABLE plain ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE scru64, ALTER COLUMN id SET DEFAULT scru64_generate();
+SELECT count(*) AS same FROM plain JOIN before USING (n) WHERE plain.id::bigint = before.id AND plain.id::text = scru64_plain.text(before.id);
+SELECT pg_relation_filenode('plain') AS filenode \gset
+ALTER TABLE plain ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE bigint, ALTER COLUMN id SET DEFAULT scru64_plain.generate();
+SELECT pg_relation_filenode('plain') = :filenode AS same_file;
+SELECT count(*) AS same FROM plain JOIN before USING (id, n);
+
 -- 20 seconds ahead and more: refused, and nothing is left behind
-SELECT scru64_plain.set_node(scru64_from_parts(now() + interval '1 hour', 7 << 16)::text || '/8');
+DO $$BEGIN EXECUTE format('ALTER SEQUENCE scru64_plain.last RESTART %s', scru64_plain.min(now() + interval '1 hour')); END$$;
 SELECT code, message, detail ~ '^The clock reads .*The last ID is of .*The next ID would be ahead by more than 20 seconds.$' AS detail, hint
 FROM test.error_of('SELECT scru64_plain.generate()');
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
@@ -163,9 +198,12 @@ SELECT code, message FROM unnest(ARRAY[
 	$$SELECT scru64_plain.move_to(1, 1)$$,
 	$$SELECT scru64_plain.set_node('1/8')$$]) AS s, test.error_of(s);
 -- a schema of the caller's own, before pg_catalog
-CREATE FUNCTION pg_temp.hostile(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';
-CREATE OPERATOR pg_temp.>> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = pg_temp.hostile);
-SET search_path = pg_temp, pg_catalog;
+RESET ROLE;
+CREATE SCHEMA plain_hostile AUTHORIZATION regress_plain_user;
+SET ROLE regress_plain_user;
+CREATE FUNCTION plain_hostile.shift(bigint, integer) RETURNS bigint LANGUAGE plpgsql AS $$BEGIN RAISE 'as %', current_user; END$$;
+CREATE OPERATOR plain_hostile.>> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = plain_hostile.shift);
+SET search_path = plain_hostile, pg_catalog;
 SELECT scru64_plain.generate() >= scru64_plain.min(now() - interval '256 ms') AS of_the_clock;
 SET search_path = plain_test, public;
 
