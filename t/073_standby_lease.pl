@@ -48,7 +48,7 @@ sub held_by
 	return wait_until(15, sub { lease_sql($standby, "CASE WHEN state = 'held for promotion' THEN node_spec END") });
 }
 
-# End the load of the primary, and the primary; returns the last ID of all that it gave out.
+# End the load of the primary, and the primary; returns the last ID of all that it issued.
 sub end_primary
 {
 	my ($primary, $standby) = @_;
