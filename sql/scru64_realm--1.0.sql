@@ -1057,7 +1057,7 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN
 	SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
 	FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
-	WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database();
+	WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database() AND l.pid <> pg_backend_pid();
 	RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
 		USING ERRCODE = 'lock_not_available',
 			DETAIL = format('Transactions that have called the realm are still open: %s.', coalesce(callers, 'ended by now')),

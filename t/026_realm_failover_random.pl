@@ -608,9 +608,11 @@ sub something_was_lost
 {
 	my ($ahead) = @_;
 
-	must("SELECT scru64_realm.revoke(lease_id) FROM scru64_realm.ledger WHERE occupied_until < scru64_realm.clock() + '" . ($ahead + 60) . " s'")
+	my $guard = "(SELECT greatest(guard, '30 s') FROM scru64_realm.settings)";
+
+	must("SELECT scru64_realm.revoke(lease_id) FROM scru64_realm.ledger WHERE occupied_until < scru64_realm.clock() + '$ahead s' + $guard")
 	  if $ahead;
-	must("SELECT scru64_realm.something_was_lost(scru64_realm.clock() + '" . (($ahead // 0) + $longest + 60) . " s')");
+	must("SELECT scru64_realm.something_was_lost(scru64_realm.clock() + '" . (($ahead // 0) + $longest) . " s' + $guard)");
 	count('something was lost', '');
 	return;
 }
