@@ -362,6 +362,10 @@ COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
 -- Superusers are not asked: the function refuses everybody else, too.
 REVOKE ALL ON FUNCTION scru64_set_ceiling(timestamptz) FROM PUBLIC;
 
+CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, without issuing an ID';
+
 CREATE FUNCTION scru64_ceiling() RETURNS timestamptz AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_ceiling() IS 'time up to which this server may have issued IDs';
@@ -477,7 +481,7 @@ COMMENT ON COLUMN scru64_lease.size_reason IS 'why it has, or why it could not';
 -- Who monitors the server, and nobody else by default
 -- ---------------------------------------------------------------------------
 
-REVOKE ALL ON FUNCTION scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() FROM PUBLIC;
+REVOKE ALL ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() FROM PUBLIC;
 REVOKE ALL ON scru64_generators, scru64_transactions, scru64_lease FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() TO pg_monitor;
 GRANT SELECT ON scru64_generators, scru64_transactions, scru64_lease TO pg_monitor;

@@ -25,6 +25,8 @@ SELECT scru64_generate();
 \echo :SQLSTATE
 SELECT * FROM scru64_generate(3);
 \echo :SQLSTATE
+SELECT scru64_check();
+\echo :SQLSTATE
 CREATE TEMP TABLE item (id scru64 DEFAULT scru64_generate() PRIMARY KEY, i integer);
 INSERT INTO item (i) VALUES (1);
 \echo :SQLSTATE
@@ -111,6 +113,23 @@ FROM (SELECT id, lag(id) OVER (ORDER BY i) AS previous FROM item WHERE i > 1) AS
 SELECT i FROM item ORDER BY id DESC LIMIT 2;
 INSERT INTO item (i) VALUES (20005) RETURNING id = (SELECT max(id) FROM item) AS was_there,
 	id > (SELECT max(id) FROM item) AS is_later;
+
+--
+-- scru64_check(): the error that there would be, and no trace of the look
+--
+SELECT scru64_check();
+SELECT scru64_generate() > max(id) AS goes_on FROM item;
+SET scru64.node_spec = '0x2a0/12';
+SELECT checked = generated AS the_same, checked.code, checked.message
+FROM test.error_of('SELECT scru64_check()') AS checked, test.error_of('SELECT scru64_generate()') AS generated;
+SELECT set_config('scru64.node_spec', scru64_from_parts(now() + '1 hour', 42 << 16) || '/8', false) IS NOT NULL AS ahead;
+SELECT code, message FROM test.error_of('SELECT scru64_check()');
+SET scru64.node_spec = '0x3fff/16';
+SELECT scru64_check();
+SELECT count(*) FROM scru64_generators WHERE node_id = 16383 AND node_id_size = 16;
+SET scru64.node_spec = '0x3fff0/20';
+SELECT scru64_node_ctr(scru64_generate()) >> 4 AS node_id;
+SET scru64.node_spec = '42/8';
 
 --
 -- Every form of spec names its node. The left side is a node_id, or an ID that

@@ -153,13 +153,9 @@ Datum
 scru64_ceiling(PG_FUNCTION_ARGS)
 {
 	uint64		ceiling;
-	bool		found;
 
 	(void) fcinfo;
-	(void) ceiling_page_lock(true);
-	found = ceiling_page_read(&ceiling);
-	ceiling_page_unlock();
-	if (!found)
+	if (!ceiling_page_look(&ceiling))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(time_of_tick(ceiling));
 }

@@ -213,6 +213,18 @@ ceiling_page_read(uint64 *ceiling)
 	return true;
 }
 
+/* The same, for a caller that has not locked it. */
+bool
+ceiling_page_look(uint64 *ceiling)
+{
+	bool		found;
+
+	(void) ceiling_page_lock(true);
+	found = ceiling_page_read(ceiling);
+	ceiling_page_unlock();
+	return found;
+}
+
 /* Make sure that the file is ours and has its one page.  A crash here leaves it empty or zero. */
 static void
 provide_page(void)

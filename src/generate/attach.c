@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * attach.c
- *		The session's node: find its slot, and open a tick for it.
+ *		The session's node: find its slot, and open a tick for it; scru64_check().
  *
  * Invariants:
  *
@@ -23,6 +23,7 @@
 #include "miscadmin.h"
 
 #include "ceiling/ceiling.h"
+#include "ceiling/ceiling_page.h"
 #include "clock.h"
 #include "generate/attach.h"
 #include "generate/generate_errors.h"
@@ -30,7 +31,10 @@
 #include "pure/look_ahead.h"
 #include "settings.h"
 #include "shmem/lease.h"
+#include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
+
+PG_FUNCTION_INFO_V1(scru64_check);
 
 /*
  * Has the node reached the previous ID of its spec?  If not, advance it there, or raise
@@ -59,8 +63,6 @@ attach_leased(void)
 	bool		has_place;
 	NodeSlot   *slot;
 
-	if (*scru64_realm == '\0')
-		node_spec_not_set();
 	ceiling_load();
 	slot = lease_find_slot(&session_node.key, &info, &has_place);
 	if (slot == NULL)
@@ -80,8 +82,6 @@ attach_configured(void)
 	NodeSlot   *slot;
 	NodeReport	conflict;
 
-	session_node.key = node_key(spec->node);
-	session_node.generator = generator_make(spec->node);
 	ceiling_load();
 	do
 	{
@@ -104,13 +104,13 @@ attach_configured(void)
 }
 
 /*
- * Find the slot of the session's node.
+ * What comes before the slot is looked for.
  *
  * A server that has left recovery never returns to it with a session connected, so the
  * test for it is needed only here.
  */
-pg_noinline void
-attach_node(void)
+static void
+begin_anew(void)
 {
 	if (RecoveryInProgress())
 		generate_in_recovery();
@@ -118,10 +118,76 @@ attach_node(void)
 	/* an error must not leave a slot with another node's key */
 	detach_node();
 	session_node.open_tick = 0;
+	if (!session_node_is_leased())
+	{
+		session_node.key = node_key(configured_node.node);
+		session_node.generator = generator_make(configured_node.node);
+	}
+	else if (*scru64_realm == '\0')
+		node_spec_not_set();
+}
+
+/* Find the slot of the session's node. */
+pg_noinline void
+attach_node(void)
+{
+	begin_anew();
 	if (session_node_is_leased())
 		attach_leased();
 	else
 		attach_configured();
+}
+
+/* The state of the leased node, which has to have IDs left. */
+static uint64
+look_at_leased(uint64 now)
+{
+	LeaseInfo	info = lease_info();
+	NodeReport	look;
+	uint64		tick;
+
+	if (!scru64_leased_look(&look))
+		no_lease(&info, true);
+	session_node.key = node_key(look.node);
+	tick = Max(now, node_state_tick(look.state));
+	if (tick > node_slot_limit(&node_slots->leased))
+		lease_is_over(&info, tick);
+	return look.state;
+}
+
+/* The state of the configured node, or the one with which it would begin. */
+static uint64
+look_at_configured(uint64 now)
+{
+	uint64		prev = configured_node.node_prev;
+	uint64		ceiling;
+	NodeReport	look;
+
+	if (!node_slots_look(configured_node.node, now, allowance_ticks(), &look))
+		node_overlaps(&look);
+	if (ceiling_generation() == 0 && ceiling_page_look(&ceiling))
+		look.state = NODE_STATE_NO_ID | scru64_compose(ceiling, 0);
+	return scru64_get_timestamp(prev) > node_state_tick(look.state) ? prev : look.state;
+}
+
+/*
+ * scru64_check() -> void
+ *
+ * Raise the error that scru64_generate() would raise here, as far as it can be known
+ * without a change: no slot is given or taken, no ceiling is raised, no lease is waited for.
+ */
+Datum
+scru64_check(PG_FUNCTION_ARGS)
+{
+	uint64		now = clock_tick();
+	uint64		state;
+
+	(void) fcinfo;
+	begin_anew();
+	state = session_node_is_leased() ? look_at_leased(now) : look_at_configured(now);
+	if (generator_hopeless(node_state_tick(state), now, allowance_ticks()))
+		clock_behind(state);
+	PG_RETURN_VOID();
 }
 
 /*

@@ -3,8 +3,8 @@
  * node_slots.c
  *		The slots of configured nodes.
  *
- * See slots.c for what guards what.  The static functions are called with the lock held
- * exclusively.
+ * See slots.c for what guards what.  The static functions are called with the lock held,
+ * exclusively where they change something.
  *
  *-------------------------------------------------------------------------
  */
@@ -92,9 +92,26 @@ next_overlapping(NodeSlot *slot, Scru64Node node)
 	return NULL;
 }
 
+/* Does a node without a slot overlap one that is in use, *conflict? */
+static bool
+overlaps_in_use(Scru64Node node, uint64 now, uint64 allowance, NodeReport *conflict)
+{
+	NodeSlot   *slot = node_slots->slots;
+
+	if (leased_overlaps(node, conflict))
+		return true;
+	for (; (slot = next_overlapping(slot, node)) != NULL; slot++)
+	{
+		slot_report(slot, conflict);
+		if (is_in_use(conflict->state, now, allowance))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Forget the nodes that overlap this one, which has no slot and is not retired.  False,
- * with *conflict set, at the first that is in use.
+ * Forget the nodes that overlap this one, which has no slot and is not retired; of them none
+ * was in use.  False, with *conflict set, at the first that is.
  *
  * A session may use the node between the first look at it and slot_evict().  So its state
  * is looked at again.
@@ -108,12 +125,8 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 	for (; (slot = next_overlapping(slot, node)) != NULL; slot++)
 	{
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
-		uint64		left;
+		uint64		left = slot_evict(slot);
 
-		slot_report(slot, conflict);
-		if (is_in_use(conflict->state, now, allowance))
-			return false;
-		left = slot_evict(slot);
 		if (is_in_use(left, now, allowance))
 		{
 			slot_give(slot, key, left);
@@ -171,7 +184,7 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 
 	if (slot != NULL)
 		return slot;
-	if (leased_overlaps(node, conflict))
+	if (overlaps_in_use(node, now, allowance, conflict))
 		return NULL;
 	left = recall_state(key);
 	if (left == 0)
@@ -208,6 +221,31 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
 		*state = pg_atomic_read_u64(&slot->state);
 	LWLockRelease(&node_slots->lock);
 	return slot;
+}
+
+/*
+ * What would node_slots_find() find?  No node gets a slot or loses it.  False if it would
+ * find none: *look is the other node.  Else it has the state of the node, or for one
+ * without a slot a start like that which it would get.
+ */
+bool
+node_slots_look(Scru64Node node, uint64 now, uint64 allowance, NodeReport *look)
+{
+	NodeSlot   *slot;
+	bool		is_free = true;
+
+	ensure_slots();
+	LWLockAcquire(&node_slots->lock, LW_SHARED);
+	slot = find_slot(node_key(node));
+	if (slot != NULL)
+		slot_report(slot, look);
+	else if (overlaps_in_use(node, now, allowance, look))
+		is_free = false;
+	else
+		look->state = NODE_STATE_NO_ID |
+			scru64_compose(Max(node_slots->floor, node_slots->watermark.closed), 0);
+	LWLockRelease(&node_slots->lock);
+	return is_free;
 }
 
 /* Have every node start again, above this tick and nothing else. */
