@@ -364,7 +364,7 @@ REVOKE ALL ON FUNCTION scru64_set_ceiling(timestamptz) FROM PUBLIC;
 
 CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, without issuing an ID';
+COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, without issuing an ID or waiting';
 
 CREATE FUNCTION scru64_ceiling() RETURNS timestamptz AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 

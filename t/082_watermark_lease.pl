@@ -196,6 +196,7 @@ put_ahead(60, 'a lease that is much shorter', '+0');
 restart($lines, '+0');
 like(wait_until(30, sub { my $out = put_leased(); $out !~ /has no lease/ && $out }),
 	qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: an error');
+like(($server->psql('postgres', 'SELECT scru64_check()'))[2], qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: the check sees it');
 set_clock($_, '+50') foreach ($realm, $server);
 in_order_ok(put_at_last(), 'a lease that is much shorter');
 

@@ -149,10 +149,11 @@ look_at_leased(uint64 now)
 	if (!scru64_leased_look(&look))
 		no_lease(&info, true);
 	session_node.key = node_key(look.node);
-	tick = Max(now, node_state_tick(look.state));
+	tick = Max(now, look.tick);
 	if (tick > node_slot_limit(&node_slots->leased))
 		lease_is_over(&info, tick);
-	return look.state;
+	return node_state_tick(look.state) < look.tick ?
+		NODE_STATE_NO_ID | scru64_compose(look.tick - 1, 0) : look.state;
 }
 
 /* The state of the configured node, or the one with which it would begin. */
