@@ -134,7 +134,8 @@ BEGIN
 		END
 	END;
 EXCEPTION WHEN OTHERS OR query_canceled THEN
-	PERFORM pg_advisory_unlock(640064, key);
+	PERFORM pg_advisory_unlock(640064, key) FROM pg_locks
+	WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND (classid, objid) = (640064, key);
 	RAISE;
 END
 $$;
