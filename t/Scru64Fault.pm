@@ -322,11 +322,12 @@ sub add_standby
 	return $node;
 }
 
-# Wait until standbys have replayed what there is.
+# Wait until standbys have replayed what there is.  Not the position of the next insert: after
+# a full page, that is past the header of the next one, which nothing is in yet.
 sub catch_up
 {
 	my ($primary, @standbys) = @_;
-	my $lsn = $primary->lsn('insert');
+	my $lsn = $primary->lsn('write');
 
 	foreach my $standby (@standbys)
 	{

@@ -38,7 +38,6 @@
 
 #include "pg_compat.h"
 
-#include "access/parallel.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "funcapi.h"
@@ -230,12 +229,6 @@ check_and_find_watermark(SnapshotPlace place)
 	uint64		watermark;
 
 	PreventCommandDuringRecovery("scru64_watermark()");
-	/* what the others of the statement were told is in their own memory */
-	if (IsParallelWorker())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("cannot execute scru64_watermark() in a parallel worker"),
-				 errhint("Make the function that calls it STABLE PARALLEL RESTRICTED.")));
 	check_server_settings();
 	ceiling_load();
 	if (node_slots->n_writers == 0)
@@ -253,7 +246,7 @@ check_and_find_watermark(SnapshotPlace place)
 /*
  * scru64_watermark() -> scru64
  *
- * Exclusive.  25006 in recovery; 25000 in a parallel worker; 55000 if nobody can know it.
+ * Exclusive.  25006 in recovery; 55000 if nobody can know it.
  *
  * It answers for the snapshot that asks, which a VOLATILE function takes anew for each of
  * its statements.  Nobody sees whether the rows are read with that one, too, or with an
