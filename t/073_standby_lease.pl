@@ -240,6 +240,50 @@ SKIP:
 }
 
 #
+# Promoted when its worker has just decided to ask for its first lease
+#
+SKIP:
+{
+	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	my $server = fleet_server($template, 'first', "scru64.node_spec = '1000/10'\n");
+
+	$standby = copy_server($template, 'second');
+	$standby->append_conf('postgresql.conf', fleet_lines($realm) . $preload);
+	$standby->enable_streaming($server);
+	$realm->stop;
+	start_server($standby);
+	isnt($server->safe_psql('postgres', 'SELECT scru64_generate()'), '', 'the realm is away: a standby');
+	catch_up($server, $standby);
+	$server->stop('immediate');
+	my $dir = $standby->basedir;
+	my $gdb = IPC::Run::start(
+		[
+			'gdb', '-batch', '-nx', '-p', lease_sql($standby, 'worker_pid'),
+			'-ex', 'handle SIGUSR1 nostop noprint pass',
+			'-ex', 'handle SIGHUP nostop noprint pass',
+			'-ex', 'break realm_open',
+			'-ex', "shell touch $dir/waits",
+			'-ex', 'continue',
+			'-ex', "shell touch $dir/asks; while [ ! -e $dir/promoted ]; do sleep 0.05; done",
+			'-ex', 'detach'
+		],
+		'<', '/dev/null', '>&', "$dir/gdb.log");
+
+	wait_until(60, sub { -e "$dir/waits" });
+	$standby->reload;
+	ok(wait_until(60, sub { -e "$dir/asks" }), 'its worker is about to ask');
+	$standby->promote;
+	start_server($realm);
+	replace_file("$dir/promoted", '');
+	$gdb->finish;
+	skip 'the debugger could not stop it there', 1 if read_file("$dir/gdb.log") !~ /^Breakpoint 1, /m;
+	ok(wait_until(30, sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted meanwhile, it leases');
+	is((try_generate($standby))[1], '', 'and the first session gets an ID');
+	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'second'"), 1, 'of its only lease');
+	$standby->stop;
+}
+
+#
 # A standby that nobody can connect to
 #
 ($primary, $standby) = make_pair(fleet_lines($realm) . "hot_standby = off\n");

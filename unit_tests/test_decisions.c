@@ -513,8 +513,9 @@ renewals_are_after_a_third(void)
 	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
 	plan.allowance_ms = 98997;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 11001 - 1100);
-	/* where the window does not reach the node, as soon as it would */
+	/* where the window does not reach the node's first ID, as soon as it would */
 	plan = held();
+	plan.is_unused = true;
 	plan.furthest_tick = plan.limit_tick + 19;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 20 * 256);
 	plan.furthest_tick = plan.limit_tick;
@@ -524,6 +525,10 @@ renewals_are_after_a_third(void)
 	/* which may be late */
 	plan.left_ms = 60000;
 	plan.furthest_tick = plan.limit_tick + 70;
+	CHECK_INT(pause_ms(plan, true, 0), ==, 16666 - 1666);
+	/* nor every second, if a node has used all that the window has */
+	plan.is_unused = false;
+	plan.furthest_tick = plan.limit_tick;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 16666 - 1666);
 	/* the largest setting */
 	plan = held();

@@ -47,7 +47,8 @@ acquire_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *leas
 	set_request(&worker->request, node_id_size, window_s(&worker->plan),
 				worker->info.holder, scru64_lease_within);
 	*lease = worker->held;
-	lease->is_standby_lease = worker->plan.in_recovery;
+	/* also where recovery has just ended: sessions get it after the ceiling was loaded */
+	lease->is_standby_lease = !worker->plan.has_ceiling;
 	lease->is_unrenewable = false;
 	if (!call_lease(call, &worker->request, lease))
 		return false;

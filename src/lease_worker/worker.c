@@ -46,6 +46,7 @@ refresh_plan(Worker *worker)
 	plan->start_tick = held->start_tick;
 	plan->furthest_tick = Max(held->start_tick, look.tick);
 	plan->limit_tick = held->limit_tick;
+	plan->is_unused = !node_state_is_id(look.state);
 	if (plan->has_lease && plan->has_slot)
 		node_size_look(&plan->size, plan->now_ms, look.counts[NODE_SATURATED], look.counts[NODE_USED]);
 	return plan;

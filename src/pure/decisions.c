@@ -163,8 +163,9 @@ jitter(int64_t most, uint32_t random)
  * node that is ahead of the clock by the allowance has that much less; but a young lease
  * may be shorter than the allowance, and is not renewed again and again for that.
  *
- * Where the window does not reach the node's next ID, sessions wait: then as soon as it
- * would, because a window moves on with the clock at least.
+ * Where the window does not reach the node's first ID, sessions wait: then as soon as it
+ * would, because a window moves on with the clock at least.  A node that is used up to the
+ * end of its window is a matter of the allowance.
  */
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
@@ -175,7 +176,7 @@ renewal_pause_ms(const Plan *plan, uint32_t random)
 	uint64_t	missing = plan->furthest_tick + 1 - plan->limit_tick;
 
 	pause += jitter(pause / 5, random) - pause / 10;
-	if (plan->has_slot && plan->furthest_tick >= plan->limit_tick)
+	if (plan->is_unused && plan->furthest_tick >= plan->limit_tick)
 		pause = MIN(pause, MAX((int64_t) (missing << SCRU64_TICK_SHIFT), MIN_PAUSE_MS));
 	return pause;
 }

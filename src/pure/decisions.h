@@ -46,6 +46,7 @@ typedef struct Plan
 	uint64_t	start_tick;		/* where the lease begins, */
 	uint64_t	furthest_tick;	/* there, or where its last ID is, */
 	uint64_t	limit_tick;		/* and where it ends */
+	bool		is_unused;		/* no ID of it was issued yet */
 
 	/* what is planned */
 	int64_t		next_attempt_ms;

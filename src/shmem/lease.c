@@ -224,7 +224,9 @@ lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place)
 
 /*
  * Wait until the window of the lease reaches a tick, or the slot is another
- * node's.  False if no renewal is on its way that may reach it, or it takes too long.
+ * node's.  False if no renewal is on its way that may reach it, or it takes too long.  How
+ * far the limit is from the tick says nothing of how long is left: it stays where it is until
+ * the lease is renewed.
  *
  * Ordering: a session reads busy before the limit; the worker, which raises the limit
  * while it is busy, writes them the other way round (litmus: busy-limit).
@@ -247,7 +249,7 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 	} while (!reached && worth_waiting(info, began) &&
 			 (info->busy ||
 			  look_ahead_is_reached(tick, node_slot_limit(slot), Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT,
-									MAX_WAIT_MS - (int64) (monotonic_ms() - began))));
+									MAX_WAIT_MS)));
 	ConditionVariableCancelSleep();
 	return reached;
 }

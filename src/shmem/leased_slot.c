@@ -167,18 +167,18 @@ own_clock_tick(void)
 }
 
 /*
- * Is the closed tick so far ahead of this server's clock, and of the realm's, that a node
- * which begins there has no ID before long?  Then a clock was wrong when it was closed, and
- * must not leave the server without IDs: that is what a new lease is for.
+ * Is a tick so far ahead of this server's clock, and of the realm's, that a node which
+ * begins there has no ID before long?  Then a clock was wrong when it was entered or closed,
+ * and must not leave the server without IDs: that is what a new lease is for.
  */
 static bool
-is_out_of_reach(const HeldLease *lease)
+is_out_of_reach(uint64 tick, const HeldLease *lease)
 {
 	TimestampTz realm_clock = lease->realm_clock +
 		(monotonic_ms() - lease->heard_at_ms) * INT64CONST(1000);
 	uint64		now = Max(own_clock_tick(), tick_of_time(Max(realm_clock, UNIX_EPOCH_TIMESTAMP)));
 
-	return generator_hopeless(node_slots->watermark.closed, now, allowance_ticks());
+	return generator_hopeless(tick, now, allowance_ticks());
 }
 
 /*
@@ -211,11 +211,13 @@ start_leased(const HeldLease *lease, uint64 timestamp)
  * only kept.  False if its node overlaps one that is configured.
  *
  * If the caller allows it, IDs and the watermark go back where all else is out of reach:
- * *back_from is the tick that they were after, or 0.
+ * *back_from is the tick that they were after, or 0.  Where nobody has asked for the
+ * watermark, only IDs are there.
  */
 bool
 scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 *back_from)
 {
+	uint64		last;
 	bool		is_free;
 
 	ensure_slots();
@@ -227,11 +229,11 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 *back_fr
 		keep(lease);
 	else if (is_free)
 	{
-		if (back_from != NULL && is_out_of_reach(lease))
-		{
-			*back_from = node_slots->watermark.closed;
+		last = Max(node_slots->floor, node_slots->watermark.closed);
+		if (back_from != NULL && is_out_of_reach(last, lease))
+			*back_from = last;
+		if (back_from != NULL && is_out_of_reach(node_slots->watermark.closed, lease))
 			restart_watermark(timestamp);
-		}
 		start_leased(lease, timestamp);
 	}
 	LWLockRelease(&node_slots->lock);

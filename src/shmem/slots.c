@@ -188,16 +188,14 @@ slots_are_mixed(void)
 void
 ensure_slots(void)
 {
-	NodeSlots  *slots;
-
 	if (node_slots != NULL)
 		return;
 	layout_of_server = compat_shared_memory(LAYOUT_NAME, sizeof(Layout), init_layout);
 	if (strcmp(layout_of_server->name, SHARED_MEMORY_NAME("slots")) != 0)
 		pg_atomic_write_u32(&layout_of_server->is_mixed, 1);
-	slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), slots_size(), init_slots);
-	compat_name_tranche(slots->tranche_id, SHARED_MEMORY_NAME("slots"));
-	node_slots = slots;
+	node_slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), slots_size(), init_slots);
+	/* last: where it fails, the slots are there all the same, which try_slots() says */
+	compat_name_tranche(node_slots->tranche_id, SHARED_MEMORY_NAME("slots"));
 }
 
 /*
