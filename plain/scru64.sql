@@ -17,9 +17,9 @@
 -- Who owns the schema can do what its users can.
 DO $$
 BEGIN
-	IF EXISTS (SELECT FROM pg_catalog.pg_namespace
-			   WHERE nspname OPERATOR(pg_catalog.=) 'scru64_plain' AND pg_catalog.pg_get_userbyid(nspowner) OPERATOR(pg_catalog.<>) current_user) THEN
+	IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'scru64_plain' AND nspowner <> current_user::regrole) THEN
 		RAISE 'schema scru64_plain is not yours' USING ERRCODE = '42501',
+			DETAIL = 'Its owner could have whoever generates an ID run functions of his.',
 			HINT = 'Run this as its owner, or drop it.';
 	END IF;
 END
@@ -56,7 +56,8 @@ DECLARE
 BEGIN
 	IF id NOT BETWEEN 0 AND 4738381338321616895 THEN
 		RAISE 'value "%" is out of range for type scru64', id USING ERRCODE = '22003',
-			DETAIL = 'A scru64 is between 0 and 4738381338321616895.';
+			DETAIL = 'A scru64 is between 0 and 4738381338321616895.',
+			HINT = 'IDs are what scru64_plain.generate() returns.';
 	END IF;
 	FOR digit IN 1 .. 12 LOOP
 		result := substr('0123456789abcdefghijklmnopqrstuvwxyz', (rest % 36)::integer + 1, 1) || result;
@@ -161,6 +162,7 @@ DECLARE
 BEGIN
 	IF node IS NULL THEN
 		RAISE 'node spec is not set' USING ERRCODE = '55000',
+			DETAIL = 'There is no node to generate IDs for.',
 			HINT = 'Write for NODE a number from 0 to 255 that nobody else has: SELECT scru64_plain.set_node(''NODE/8'');';
 	END IF;
 	LOOP
@@ -243,6 +245,8 @@ END
 $$;
 
 COMMENT ON SEQUENCE scru64_plain.last IS 'the last ID of this database, without its node';
+COMMENT ON FUNCTION scru64_plain.node() IS 'node_id_size << 24 | node_id';
+COMMENT ON FUNCTION scru64_plain.move_to(bigint, bigint) IS 'for generate(): move the sequence to a later tick';
 COMMENT ON FUNCTION scru64_plain.generate() IS 'generate the next ID';
 COMMENT ON FUNCTION scru64_plain.set_node(text) IS 'set the node that generate() makes IDs for';
 COMMENT ON FUNCTION scru64_plain.text(bigint) IS 'ID as 12 Base36 digits';

@@ -25,9 +25,9 @@ $primary->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE DATABASE plain 
 
 sub owner
 {
-	my ($sql, %params) = @_;
+	my ($sql) = @_;
 
-	return $primary->safe_psql('plain', $sql, extra_params => [ '-U', 'owner' ], %params);
+	return $primary->safe_psql('plain', $sql, extra_params => [ '-U', 'owner' ]);
 }
 
 sub install
@@ -86,7 +86,6 @@ sub set_statements
 }
 
 my %received;
-my $offset = 0;    # of the clock
 
 sub end_round
 {
@@ -118,7 +117,6 @@ sub one_client
 sub promote
 {
 	my ($load) = @_;
-	my $old = $primary;
 
 	$primary->stop('immediate');
 	finish_load($load);
