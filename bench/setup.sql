@@ -7,19 +7,6 @@
 -- caches full.
 
 CREATE EXTENSION scru64;
--- Other extensions, if installed
-DO $$
-DECLARE
-	name text;
-BEGIN
-	FOR name IN
-		SELECT a.name FROM pg_available_extensions AS a
-		WHERE a.name IN ('pg_uuidv7', 'ulid', 'pgx_ulid', 'snowflake')
-	LOOP
-		EXECUTE format('CREATE EXTENSION %I', name);
-	END LOOP;
-END
-$$;
 
 CREATE SCHEMA bench;
 SET search_path = bench, public;
@@ -44,9 +31,6 @@ FROM (VALUES
 	('nextval, cache 100', 'bigint', 'nextval(''bench.ids_cached'')', NULL),
 	('gen_random_uuid', 'uuid', 'gen_random_uuid()', 'gen_random_uuid()'),
 	('uuidv7', 'uuid', 'uuidv7()', 'uuidv7()'),
-	('pg_uuidv7', 'uuid', 'uuid_generate_v7()', 'uuid_generate_v7()'),
-	('ulid', 'ulid', 'gen_ulid()', 'gen_ulid()'),
-	('snowflake', 'bigint', 'snowflake.nextval(''bench.ids'')', 'snowflake.nextval(regclass)'),
 	('uuid as text', 'text', 'gen_random_uuid()::text', 'gen_random_uuid()')
 ) AS s (contender, type, call, needs)
 WHERE s.needs IS NULL OR to_regprocedure(s.needs) IS NOT NULL;

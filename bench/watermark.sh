@@ -11,24 +11,19 @@ readonly watermark_sessions=100
 readonly watermark_nodes=128
 readonly against_port=5433
 
-# Build the other commit, and make an installation of PostgreSQL with it: a server
-# finds its files by where its program is, so programs are copied, and the rest is links.
-# Sets against_bindir.
+# Build the other commit, and make an installation of PostgreSQL with it. Sets
+# against_bindir.
 install_against()
 {
-	local other=$work/against-tree root=$work/against-root dir
+	local other=$work/against-tree root=$work/against-root
 
 	say "Building $against, to compare with."
 	mkdir "$other"
 	git -C "$top" archive "$against" | tar -x -C "$other" || die "git cannot give $against"
 	((EUID != 0)) || chown -R "$(server_owner)" "$other"
 	run_quietly build-against make -C "$other" "${make_args[@]}" "COPT=-ffile-prefix-map=$other=." install "DESTDIR=$root"
+	make_installation "$root"
 	against_bindir=$root$bindir
-	run_quietly copy mkdir -p "$against_bindir"
-	run_quietly copy cp "$bindir"/{postgres,initdb,pg_ctl} "$against_bindir"
-	for dir in "$("$pg_config" --pkglibdir)" "$("$pg_config" --sharedir)"; do
-		run_quietly copy cp -a --symbolic-link --no-clobber "$dir/." "$root$dir"
-	done
 }
 
 # Give both servers the objects of the statements.
