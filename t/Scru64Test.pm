@@ -44,10 +44,12 @@ sub new_node
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
 	$node->init(%params);
-	# what happens in the background would disturb what is measured
+	# What happens in the background would disturb what is measured.  Recovery reports its
+	# progress from a signal handler, which waits for ever where it interrupts libfaketime.
 	$node->append_conf(
 		'postgresql.conf', qq(
 autovacuum = off
+log_startup_progress_interval = 0
 log_statement = none
 max_connections = 50
 shared_buffers = 32MB
