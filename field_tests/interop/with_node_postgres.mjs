@@ -77,6 +77,60 @@ isEqual(await values('SELECT $1::bigint::scru64', [NUMBER]), [ID], 'and has one'
 isEqual(await values('SELECT $1::scru64', [null]), [null], 'NULL');
 isEqual(await failure(values('SELECT $1::scru64', ['no ID'])), '22P02', 'bad text');
 
+// The time of an ID
+// [recipe: JavaScript, the time of an ID]
+function timeOf(id) {
+  const number = [...id].reduce((n, digit) => n * 36n + BigInt(parseInt(digit, 36)), 0n);
+  return new Date(Number(number >> 24n) * 256);
+}
+// [end]
+for (const id of [first, ...ORDERED]) {
+  isEqual(timeOf(id), (await values('SELECT $1::scru64::timestamptz', [id]))[0], `the time of ${id}`);
+}
+
+// New rows
+// [recipe: node-postgres, new rows]
+async function nextBatch(client, name, handle) {
+  await client.query('BEGIN');
+  try {
+    const consumer = await client.query('SELECT seen FROM consumer WHERE name = $1 FOR UPDATE', [name]);
+    const { rows } = await client.query(`
+      SELECT id, what FROM event
+      WHERE id > $1 AND id < scru64_watermark()
+      ORDER BY id LIMIT 1000`, [consumer.rows[0].seen]);
+    if (rows.length > 0) {
+      await handle(rows);
+      await client.query('UPDATE consumer SET seen = $1 WHERE name = $2', [rows.at(-1).id, name]);
+    }
+    await client.query('COMMIT');
+    return rows;
+  } catch (error) {
+    await client.query('ROLLBACK');
+    throw error;
+  }
+}
+// [end]
+await client.query("CREATE TABLE consumer (name text PRIMARY KEY, seen scru64 NOT NULL DEFAULT '000000000000')");
+await client.query("INSERT INTO consumer (name) VALUES ('mail')");
+const mail = [];
+const handle = (rows) => mail.push(...rows.map((row) => row.what));
+const isMailed = async (expected, name) => {
+  // until the clock is past the last ID, at the latest
+  while (mail.length < expected.length) await nextBatch(client, 'mail', handle);
+  isEqual((await nextBatch(client, 'mail', handle)).length, 0, `${name}: and no more`);
+  isEqual(mail, expected, name);
+};
+await isMailed(['given', 'first', 'second', 'third'], 'all rows so far');
+const other = new pg.Client();
+await other.connect();
+await other.query("BEGIN; INSERT INTO event (what) VALUES ('committed last')");
+await values("INSERT INTO event (what) VALUES ('committed first')");
+isEqual(await nextBatch(client, 'mail', handle), [], 'a row waits for an open transaction with a lower ID');
+await other.query('COMMIT');
+await other.end();
+isEqual(await failure(nextBatch(client, 'mail', () => client.query('SELECT 1/0'))), '22012', 'an error in the handler');
+await isMailed(['given', 'first', 'second', 'third', 'committed last', 'committed first'], 'in order, and once');
+
 // Order
 await client.query("INSERT INTO event (id, what) SELECT unnest($1::scru64[]), 'ordered' ON CONFLICT DO NOTHING",
   [[...ORDERED].reverse()]);
