@@ -1,5 +1,6 @@
 # ALTER EXTENSION ... UPDATE from each earlier version leaves the same objects as
-# CREATE EXTENSION of the current one: of every extension of the repository.
+# CREATE EXTENSION of the current one: of every extension of the repository.  And all
+# versions call the same functions of the library, in the same way.
 #
 # The versions that do not exist are made up, so that the comparison is seen to
 # pass and to fail: an earlier one that lacks the end of the current script, with
@@ -9,51 +10,27 @@ use strict;
 use warnings;
 
 use File::Basename;
-use File::Copy;
-use File::Path qw(make_path);
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault qw(read_file);
 use Scru64Test;
+use Scru64Versions;
 
 my %names = map { basename($_, '.control') => 1 } glob("$FindBin::RealBin/../*.control");
 my @names = sort keys %names;
 
-#
-# A server that reads its extensions from a folder of ours: one that is moved
-# finds its other folders where they were relative to its programs.
-#
-
-my ($bin, $share, $lib) = map {
-	my ($path) = run_command([ $ENV{PG_CONFIG} || 'pg_config', "--$_" ]);
-	$path;
-} qw(bindir sharedir pkglibdir);
-my $root = PostgreSQL::Test::Utils::tempdir;
-my $extensions = "$root$share/extension";
-
-make_path("$root$bin", $extensions, dirname("$root$lib"));
-foreach my $program (qw(initdb pg_config pg_ctl postgres psql))
-{
-	copy("$bin/$program", "$root$bin/$program") or die "could not copy $bin/$program: $!";
-	chmod(0755, "$root$bin/$program");
-}
-symlink($lib, "$root$lib") or die "could not link $lib: $!";
-# some packages have libraries there
-symlink($_, "$root$_") foreach (glob(dirname($lib) . '/*.so.*'));
-foreach my $file (grep { basename($_) ne 'extension' } glob("$share/*"))
-{
-	symlink($file, "$root$share/" . basename($file)) or die "could not link $file: $!";
-}
-symlink($_, "$extensions/" . basename($_)) foreach (glob("$share/extension/*"));
+# A server that reads its extensions from a folder of ours
+my $installation = make_installation();
+my $extensions = $installation->{extensions};
 
 # Some versions of the module run programs by the path only.
-local $ENV{PATH} = "$root$bin:$ENV{PATH}";
+local $ENV{PATH} = "$installation->{bin}:$ENV{PATH}";
 my $node = new_node('main');
 $node->start;
 
 # Would the server read our files?
 is($node->safe_psql('postgres', q(SELECT setting FROM pg_config WHERE name = 'SHAREDIR')),
-	"$root$share", 'the server has a folder of extensions of its own');
+	dirname($extensions), 'the server has a folder of extensions of its own');
 
 #
 # What an extension consists of: a line for each row of a catalog that is a member
@@ -231,6 +208,7 @@ sub write_version
 	return;
 }
 
+my $number = 0;
 my %fresh;
 foreach my $name (@names)
 {
@@ -257,7 +235,7 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 
 	# A made up version lacks the last ruled section of the current script, and what
 	# is before it up to one with a comment.
-	my $script = read_file("$share/extension/$name--$current{$name}.sql");
+	my $script = read_file("$extensions/$name--$current{$name}.sql");
 	my ($rest, $last) = $script =~ /\A(.*\n)(-- -{70,}\n-- .*?\n-- -{70,}\n.*^\s*COMMENT ON .*)\z/ms
 	  or die "the script of $name has no ruled section with a comment";
 	# an update begins with a search_path of its own
@@ -277,10 +255,79 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 		'', "$name: an update that brings nothing is found out");
 }
 
+# A database of any version may call the library: each function that a script names is there, and
+# what is declared with it, as it is called with that, is the same in all versions.
+sub c_functions
+{
+	my ($name, $version) = @_;
+	my ($out, $err);
+
+	# names of columns do not matter to it, their number and types do
+	$node->psql(
+		'postgres', qq(
+BEGIN;
+CREATE EXTENSION $name VERSION '$version' CASCADE;
+SELECT p.prosrc || E'\t' || p.proargtypes::regtype[]::text || ' ' || coalesce(p.proallargtypes::regtype[]::text, '')
+	|| CASE WHEN p.proretset THEN ' setof ' ELSE ' ' END || p.prorettype::regtype || CASE WHEN p.proisstrict THEN ' strict' ELSE '' END
+FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+	JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
+WHERE d.deptype = 'e' AND e.extname = '$name' AND p.probin ~ 'scru64' ORDER BY 1;
+ROLLBACK;
+),
+		extra_params => ['--quiet'],
+		on_error_stop => 1,
+		stdout => \$out,
+		stderr => \$err);
+	$err =~ s/^psql:<stdin>:\d+: NOTICE: .*\n?//mg;
+	return split(/\n/, $out . $err);
+}
+
+# C functions that two versions declare, each in its own way; and errors
+sub changed_functions
+{
+	my ($name, @versions) = @_;
+	my %declared;
+
+	foreach my $version (@versions)
+	{
+		foreach my $line (c_functions($name, $version))
+		{
+			my ($function, $declaration) = split(/\t/, $line, 2);
+
+			$declared{$function}{ $declaration // '' } = 1;
+		}
+	}
+	return join("\n", grep { /ERROR/ || keys %{ $declared{$_} } > 1 } sort keys %declared);
+}
+
+foreach my $name (@names)
+{
+	my @versions = grep { !/^0/ } split(/\n/,
+		$node->safe_psql('postgres', "SELECT version FROM pg_available_extension_versions WHERE name = '$name' ORDER BY version"));
+
+	is(changed_functions($name, @versions), '', "$name: versions @versions declare the library's functions alike");
+}
+cmp_ok(scalar(c_functions('scru64', $current{scru64})), '>', 30, 'there are some');
+foreach my $change (
+	[ 'another column', qr/\bOUT waits bigint\n/, "OUT waits bigint,\n\tOUT more bigint\n", qr/^scru64_generators$/ ],
+	[ 'another argument', qr/(FUNCTION scru64_node_ctr\()scru64(\) RETURNS integer AS 'MODULE_PATHNAME')/, '$1scru64, integer$2', qr/^scru64_node_ctr$/ ],
+	[ 'what the library has not', qr/'MODULE_PATHNAME', 'scru64_generate_count'/, "'MODULE_PATHNAME', 'scru64_gone'", qr/ERROR: .*"scru64_gone"/ ])
+{
+	my ($what, $pattern, $replacement, $found) = @{$change};
+	my $script = read_file("$extensions/scru64--$current{scru64}.sql");
+	my $version = '0.7.' . ++$number;
+
+	$script =~ s/$pattern/my ($one, $two) = ($1, $2); (my $new = $replacement) =~ s{\$1}{$one}; $new =~ s{\$2}{$two}; $new/e
+	  or die "the script has no $pattern";
+	# what follows names the function as it was
+	$script =~ s/\bscru64_node_ctr\(scru64\)/scru64_node_ctr(scru64, integer)/g if $what eq 'another argument';
+	append_to_file("$extensions/scru64--$version.sql", $script);
+	like(changed_functions('scru64', $current{scru64}, $version), $found, "$what is found out");
+}
+
 # What an update may forget: of scru64, all but the type.
 my ($type, $others) =
-  read_file("$share/extension/scru64--$current{scru64}.sql") =~ /\A(.*?\n)(-- -{70,}\n-- Comparison .*)\z/s;
-my $number = 0;
+  read_file("$extensions/scru64--$current{scru64}.sql") =~ /\A(.*?\n)(-- -{70,}\n-- Comparison .*)\z/s;
 foreach my $change (
 	[ 'a volatility', qr/(FUNCTION scru64_lt\([^;]*LANGUAGE C) IMMUTABLE/, '$1 STABLE', 'pg_proc' ],
 	[ 'LEAKPROOF', qr/(FUNCTION scru64_lt\([^;]*LANGUAGE C IMMUTABLE STRICT) LEAKPROOF/, '$1', 'pg_proc' ],

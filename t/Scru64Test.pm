@@ -37,11 +37,12 @@ sub import
 	return;
 }
 
-# A server that is initialized but not started.
+# A server that is initialized but not started.  Parameters: those of init(), and install_path.
 sub new_node
 {
 	my ($name, %params) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $path = delete $params{install_path};
+	my $node = PostgreSQL::Test::Cluster->new($name, defined $path ? (install_path => $path) : ());
 
 	$node->init(%params);
 	# What happens in the background would disturb what is measured.  Recovery reports its

@@ -147,7 +147,7 @@ scru64_lease(PG_FUNCTION_ARGS)
  * scru64_ceiling() -> timestamptz
  *
  * The ceiling as the next raise, or the next start of the server, finds it; null if it
- * was lost.  XX001 if its page is damaged.  Writes nothing.
+ * was lost.  Of a later version's page, too.  XX001 if it is damaged.  Writes nothing.
  */
 Datum
 scru64_ceiling(PG_FUNCTION_ARGS)
@@ -155,7 +155,7 @@ scru64_ceiling(PG_FUNCTION_ARGS)
 	uint64		ceiling;
 
 	(void) fcinfo;
-	if (!ceiling_page_look(&ceiling))
+	if (!ceiling_page_look(&ceiling, false))
 		PG_RETURN_NULL();
 	PG_RETURN_TIMESTAMPTZ(time_of_tick(ceiling));
 }

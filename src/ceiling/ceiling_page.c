@@ -17,6 +17,8 @@
  *	  have been switched on without this page, which no catalog lists.
  *	- The lock is held by one session of the server at a time, also of those that
  *	  have another version of this library.
+ *	- A page that a later version has written is an error, too: this one would lose
+ *	  what stands behind.  Its ceiling can be looked at all the same.
  *
  * The lock is the one under which a relation is extended: an error releases it, a wait for
  * it can be cancelled, and it also excludes the other processes of a parallel query.  No
@@ -50,7 +52,10 @@
 #define CEILING_MAGIC		0x5c646e63
 #define CEILING_VERSION		1
 
-/* The contents of the page, behind its header. */
+/*
+ * The contents of the page, behind its header.  Every version begins with these fields.
+ * What a later one adds stands behind them.
+ */
 typedef struct CeilingPage
 {
 	uint32		magic;
@@ -143,19 +148,18 @@ contents_crc(const CeilingPage *contents)
 	return crc;
 }
 
-/* The ceiling on a page with contents. */
-static uint64
-ceiling_of_page(Page page)
+/* 55000, and no ID: what stands behind the ceiling may say that it is not to be issued. */
+static void
+check_version(uint32 version)
 {
-	CeilingPage contents;
-
-	memcpy(&contents, PageGetContents(page), CEILING_PAGE_LEN);
-	if (contents.magic != CEILING_MAGIC ||
-		contents.version != CEILING_VERSION ||
-		contents.ceiling > SCRU64_LAST_TIMESTAMP ||
-		!EQ_CRC32C(contents.crc, contents_crc(&contents)))
-		ceiling_page_damaged("Its page is not one that this version of scru64 has written.");
-	return contents.ceiling;
+	if (version > CEILING_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("file \"%s\" was written by a later version of scru64", CEILING_PATH),
+				 errdetail("It is of format %u, and the library of this session knows none after %d.",
+						   version, CEILING_VERSION),
+				 errhint("Connect again, or restart the server if \"%s\" has scru64. If the later version is not to come back, then call %s as a superuser.",
+						 "shared_preload_libraries", "scru64_set_ceiling(scru64_ceiling())")));
 }
 
 static bool
@@ -201,27 +205,50 @@ ceiling_page_exists(void)
 	return copy_page(copy.data);
 }
 
-/* Read the page, which the caller has locked.  False if there is none. */
-bool
-ceiling_page_read(uint64 *ceiling)
+/* The contents of the page, of this version or a later one.  False if there is none. */
+static bool
+read_contents(CeilingPage *contents)
 {
 	PGIOAlignedBlock copy;
 
 	if (!copy_page(copy.data))
 		return false;
-	*ceiling = ceiling_of_page((Page) copy.data);
+	memcpy(contents, PageGetContents((Page) copy.data), CEILING_PAGE_LEN);
+	if (contents->magic != CEILING_MAGIC ||
+		contents->version == 0 ||
+		contents->ceiling > SCRU64_LAST_TIMESTAMP ||
+		!EQ_CRC32C(contents->crc, contents_crc(contents)))
+		ceiling_page_damaged("Its page is not one that scru64 has written.");
 	return true;
 }
 
-/* The same, for a caller that has not locked it. */
+/* Read the page, which the caller has locked, to issue IDs.  False if there is none. */
 bool
-ceiling_page_look(uint64 *ceiling)
+ceiling_page_read(uint64 *ceiling)
 {
+	CeilingPage contents;
+
+	if (!read_contents(&contents))
+		return false;
+	check_version(contents.version);
+	*ceiling = contents.ceiling;
+	return true;
+}
+
+/* Look at it, for a caller that has not locked it.  An error if this version cannot use it. */
+bool
+ceiling_page_look(uint64 *ceiling, bool to_use)
+{
+	CeilingPage contents;
 	bool		found;
 
 	(void) ceiling_page_lock(true);
-	found = ceiling_page_read(ceiling);
+	found = read_contents(&contents);
 	ceiling_page_unlock();
+	if (found && to_use)
+		check_version(contents.version);
+	if (found)
+		*ceiling = contents.ceiling;
 	return found;
 }
 

@@ -14,7 +14,7 @@ extern bool ceiling_page_lock(bool wait);
 extern void ceiling_page_unlock(void);
 extern bool ceiling_page_exists(void);
 extern bool ceiling_page_read(uint64 *ceiling);
-extern bool ceiling_page_look(uint64 *ceiling);
+extern bool ceiling_page_look(uint64 *ceiling, bool to_use);
 extern XLogRecPtr ceiling_page_write(uint64 ceiling);
 pg_noreturn extern void ceiling_page_damaged(const char *reason);
 

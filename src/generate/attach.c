@@ -166,7 +166,7 @@ look_at_configured(uint64 now)
 
 	if (!node_slots_look(configured_node.node, now, allowance_ticks(), &look))
 		node_overlaps(&look);
-	if (ceiling_generation() == 0 && ceiling_page_look(&ceiling))
+	if (ceiling_generation() == 0 && ceiling_page_look(&ceiling, true))
 		look.state = NODE_STATE_NO_ID | scru64_compose(ceiling, 0);
 	return scru64_get_timestamp(prev) > node_state_tick(look.state) ? prev : look.state;
 }

@@ -7,6 +7,9 @@
  * knows nothing of slots.  False if there is no good answer: then call->problem says
  * why, and the lease is what it was.
  *
+ * Arguments and columns have names here, because the realm may be of another version: one
+ * that has more of them.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -161,7 +164,8 @@ call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 		strlcpy(request->request, random_uuid(), sizeof(request->request));
 	answered = realm_ask(call, 5, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
 						 USECS("expires_at") ", " USECS("realm_clock")
-						 " FROM scru64_realm.lease($1, $2, $3, NULL, $4, $5)",
+						 " FROM scru64_realm.lease(node_id_size => $1, holder => $2, ttl => $3,"
+						 " within => $4, request => $5)",
 						 lengthof(params), params) &&
 		read_lease(call, request, lease);
 	/* the realm may have granted it, unless it has refused */
@@ -178,7 +182,7 @@ call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease)
 	HeldLease	answer = *lease;
 
 	if (!realm_ask(call, 2, "SELECT " USECS("expires_at") ", " USECS("realm_clock")
-				   " FROM scru64_realm.renew($1, $2, $3)",
+				   " FROM scru64_realm.renew(lease_id => $1, ttl => $2, last_id => $3)",
 				   lengthof(params), params) ||
 		!read_time(call, 0, &answer.expires_at) || !read_clock(call, 1, &answer))
 		return false;
@@ -193,5 +197,5 @@ call_release(RealmCall *call, const HeldLease *lease, uint64 last_id)
 {
 	const char *params[] = {lease->lease_id, last_id_text(lease, last_id)};
 
-	return realm_ask(call, 1, "SELECT scru64_realm.release($1, $2)", lengthof(params), params);
+	return realm_ask(call, 1, "SELECT scru64_realm.release(lease_id => $1, last_id => $2)", lengthof(params), params);
 }

@@ -350,12 +350,12 @@ scru64_lease_main(Datum arg)
 	Worker	   *worker = MemoryContextAllocZero(TopMemoryContext, sizeof(Worker));
 	MemoryContext loop_context;
 
-	if (strcmp(DatumGetCString(arg), SCRU64_VERSION) != 0)
+	if (strcmp(DatumGetCString(arg), SHARED_MEMORY_NAME("lease worker")) != 0)
 		ereport(FATAL,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the lease worker and the library of scru64 are of different versions"),
-				 errdetail("The worker is of version %s, and this server has loaded version %s of the library.",
-						   SCRU64_VERSION, DatumGetCString(arg)),
+				 errdetail("The worker is made for \"%s\", and this server has loaded \"%s\".",
+						   SHARED_MEMORY_NAME("lease worker"), DatumGetCString(arg)),
 				 errhint("Restart the server.")));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* nothing here is a query that could be cancelled */

@@ -124,8 +124,8 @@ scru64_start_lease_worker(Datum arg)
 		load_external_function("$libdir/scru64_lease", "scru64_lease_main", true, NULL);
 
 	(void) arg;
-	/* another version may have been installed since this library was loaded */
-	worker_main(CStringGetDatum(SCRU64_VERSION));
+	/* another release may have been installed since this library was loaded */
+	worker_main(CStringGetDatum(SHARED_MEMORY_NAME("lease worker")));
 }
 
 /*

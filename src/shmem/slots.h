@@ -17,7 +17,10 @@
 #include "pure/watermark_rules.h"
 #include "shmem/slot.h"
 
-/* The number is the version of the layout: other versions share nothing. */
+/*
+ * The number is the version of the layout, and of what the lease worker's library calls:
+ * others share nothing.
+ */
 #define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
 
 /*

@@ -1,0 +1,152 @@
+# Servers and their realm are of different versions; and a server has another version of
+# the libraries than the one that it was started with.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Scru64Fault;
+use Scru64Lease;
+use Scru64Test;
+use Scru64Versions;
+
+my $template = make_template('template');
+my $realm = make_realm($template, 'realm');
+my $patience = $PostgreSQL::Test::Utils::timeout_default;
+
+# Change functions of a realm, as another version would: each is made anew.
+sub change_functions
+{
+	my ($db, %change) = @_;
+
+	foreach my $name (sort keys %change)
+	{
+		my $of = "FROM pg_proc WHERE pronamespace = 'scru64_realm'::regnamespace AND proname = '$name'";
+		my $definition = $realm->safe_psql($db, "SELECT pg_get_functiondef(oid) $of");
+		my $signature = $realm->safe_psql($db, "SELECT oid::regprocedure $of");
+		my $changed = $change{$name}->($definition);
+
+		die "$name is as it was" if $changed eq $definition;
+		$realm->safe_psql($db, "ALTER EXTENSION scru64_realm DROP FUNCTION $signature; DROP FUNCTION $signature;
+$changed;
+ALTER EXTENSION scru64_realm ADD FUNCTION scru64_realm.$name;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet");
+	}
+	return;
+}
+
+sub realm_in
+{
+	my ($db) = @_;
+
+	$realm->safe_psql('postgres', "CREATE DATABASE $db");
+	$realm->safe_psql($db, 'CREATE EXTENSION scru64_realm CASCADE; GRANT USAGE ON SCHEMA scru64_realm TO fleet;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet');
+	return;
+}
+
+sub last_error
+{
+	my ($server, $pattern) = @_;
+
+	return wait_until($patience, sub { try_generate($server); lease_sql($server, 'last_error') =~ /($pattern)/ ? $1 : '' });
+}
+
+#
+# A later realm: its functions have more arguments, with defaults, and return more columns,
+# wherever these stand.  Neither is in the way of a server of this version.
+#
+change_functions('realm',
+	realm_id => sub { $_[0] =~ s/realm_id\(\)/realm_id(novelty integer DEFAULT 0)/r },
+	lease => sub { $_[0] =~ s/(holder text), /$1, novelty integer DEFAULT 0, /r =~ s/(OUT lease_id uuid)/OUT novel text, $1/r },
+	renew => sub { $_[0] =~ s/(\(lease_id uuid), /$1, novelty integer DEFAULT 0, /r =~ s/(OUT expires_at)/OUT novel text, $1/r },
+	release => sub { $_[0] =~ s/(\(lease_id uuid), /$1, novelty integer DEFAULT 0, /r });
+is($realm->safe_psql('realm', q(SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'scru64_realm'::regnamespace AND 'novelty' = ANY (proargnames))),
+	'lease realm_id release renew', 'a later realm: the functions are other ones');
+
+my $server = fleet_server($template, 'server', fleet_lines($realm, lease_ttl => '10s'));
+my $node = wait_for_lease($server, $patience);
+isnt($node, '', 'a later realm: it leases');
+my $expires_at = lease_sql($server, 'expires_at');
+isnt(wait_until($patience, sub { lease_sql($server, "expires_at > '$expires_at' AND failures = 0") eq 't' }), '', 'a later realm: it renews');
+$server->stop;
+like($realm->safe_psql('realm', 'SELECT holder, released_at IS NOT NULL FROM scru64_realm.ledger'), qr/^server\|t$/, 'a later realm: it releases');
+
+#
+# A server that has another version of the libraries than the one that it was started with,
+# with another layout of what they share.  Both lease: sessions of before go on with their
+# node, new ones have one of their own.
+#
+my %libraries = current_libraries();
+my %other = map { $_ => $libraries{$_} =~ s/(scru64 (?:slots|lease|lease worker)) \d\0/$1 X\0/gr } keys %libraries;
+my $installation = make_installation();
+my $rolling = new_node('rolling', install_path => $installation->{path});
+
+$other{$_} ne $libraries{$_} or die "there is no name of a layout in $_" foreach (keys %libraries);
+install_libraries($installation, %libraries);
+$rolling->append_conf('postgresql.conf', fleet_lines($realm, lease_ttl => '10s') . "restart_after_crash = on\n");
+$rolling->start;
+$rolling->safe_psql('postgres', 'CREATE EXTENSION scru64');
+my $session = open_session($rolling);
+
+sub session_goes_on_ok
+{
+	my ($name) = @_;
+	my ($id, $err) = try_statement($session, 'SELECT scru64_generate()');
+
+	is($err, '', "$name: the session of before goes on");
+	note_ids($rolling, $id);
+	return $session->query_safe('SELECT node_spec FROM scru64_lease');
+}
+
+my $first = session_goes_on_ok('one version');
+install_libraries($installation, %other);
+my $second = wait_for_lease($rolling, $patience);
+like($second, qr{^\d+/12$}, 'another layout: a new session has a node');
+isnt($second, $first, '... of its own');
+is(session_goes_on_ok('another layout'), $first, '... with its node');
+is($realm->safe_psql('realm', "SELECT string_agg(node, ' ' ORDER BY node) FROM scru64_realm.leases WHERE holder = 'rolling'"), join(' ', sort $first, $second), 'the realm knows of both');
+$session->quit;
+
+# Where the library is preloaded, all sessions have that of before.  Only the lease worker's
+# is loaded anew, when it starts again after a crash: it refuses to run with the other.
+install_libraries($installation, %libraries);
+$rolling->append_conf('postgresql.conf', $preload);
+$rolling->restart;
+$session = open_session($rolling);
+isnt(wait_for_lease($rolling, $patience), '', 'preloaded: a lease');
+install_libraries($installation, %other);
+session_goes_on_ok('preloaded, another layout installed');
+isnt(wait_for_lease($rolling, $patience), '', 'preloaded, another layout installed: new sessions, too');
+kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
+my $refusal = 'FATAL:  the lease worker and the library of scru64 are of different versions';
+isnt(wait_until($patience, sub { logged($rolling, $refusal) }), '', 'after a crash: the log says why');
+like(join("\n", logged($rolling, 'HINT:  Restart the server')), qr/./, '... and what to do');
+isnt(wait_until($patience, sub { (try_generate($rolling))[1] =~ /ERROR:  55000: this server has no lease of a node/ }), '', '... and there is no ID');
+$rolling->restart;
+isnt(wait_for_lease($rolling, $patience), '', 'restarted: a lease');
+$rolling->stop;
+ok_ids($realm, 'another realm, and other libraries');
+
+#
+# An earlier realm, which has not what the server calls: the server says what is missing.
+#
+realm_in('earlier');
+change_functions('earlier', lease => sub { $_[0] =~ s/, request uuid DEFAULT NULL::uuid//r =~ s/asked.lease_id := request;//r });
+$server->append_conf('postgresql.conf', fleet_lines($realm, realm => (fleet_lines($realm) =~ /'(.*)'/)[0] . ' dbname=earlier'));
+$server->start;
+my $missing = qr/function scru64_realm\.lease\(node_id_size => .*request => .*\) does not exist/;
+like(last_error($server, $missing), $missing, 'an earlier realm: what is missing');
+like((try_generate($server))[1], qr/ERROR:  55000: this server has no lease of a node.*HINT:  See the view scru64_lease/s, 'an earlier realm: the error');
+is(scalar(logged($server, "the realm has not given.*$missing")), 1, 'an earlier realm: the log');
+
+# It is upgraded.
+change_functions('earlier', lease => sub { $_[0] =~ s/(within text DEFAULT NULL::text)/$1, request uuid DEFAULT NULL/r =~ s/(asked\.node_id := node_id;)/asked.lease_id := request; $1/r });
+isnt(wait_for_lease($server, $patience), '', 'an earlier realm, upgraded: it leases');
+$realm->safe_psql('earlier', 'ALTER FUNCTION scru64_realm.renew RENAME TO renew_of_old');
+$missing = qr/function scru64_realm\.renew\(lease_id => .*\) does not exist/;
+like(last_error($server, $missing), $missing, 'a realm without renew(): what is missing');
+$server->stop;
+
+done_testing();
