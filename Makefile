@@ -1,8 +1,9 @@
 PG_CONFIG ?= pg_config
 
-# The version is the control file's and nobody else's.
+# The release.  Its first two numbers are the version of the SQL, in the control files: a
+# release that changes no SQL needs no ALTER EXTENSION.  scripts/check compares.
+EXTVERSION = 1.0.0
 EXTENSION = scru64 scru64_gin scru64_gist scru64_realm
-EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir)/scru64.control)
 
 MODULE_big = scru64
 OBJS = \
@@ -44,7 +45,11 @@ PGFILEDESC = "scru64 - SCRU64 identifiers"
 
 # PostgreSQL's headers are system headers, so that -Wextra is about this code.  All modules'
 # symbols share one name space in a server: what is not PGDLLEXPORT is hidden, also before 16.
-PG_CPPFLAGS = -fvisibility=hidden -DSCRU64_VERSION='"$(EXTVERSION)"' \
+# The libraries are the same wherever they are built: without the folder's name, by an option
+# that not every compiler has.
+PREFIX_MAP = $(shell $(CC) -ffile-prefix-map=a=b -E -x c /dev/null >/dev/null 2>&1 && \
+	echo -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.)
+PG_CPPFLAGS = -fvisibility=hidden -DSCRU64_VERSION='"$(EXTVERSION)"' $(PREFIX_MAP) \
 	-I$(srcdir)/src \
 	-isystem $(shell $(PG_CONFIG) --includedir-server)
 
@@ -74,7 +79,7 @@ IN_ONE_STEP := $(SHELL) $(srcdir)/scripts/install-in-one-step
 override INSTALL_SHLIB := $(IN_ONE_STEP) $(INSTALL_SHLIB)
 override INSTALL_DATA := $(IN_ONE_STEP) $(INSTALL_DATA)
 
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) scru64.control
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefile
 
 # A build outside the tree, make -f TREE/Makefile, begins without folders.
 $(shell mkdir -p src/lease_worker $(dir $(OBJS)))
@@ -84,7 +89,8 @@ $(shell mkdir -p src/lease_worker $(dir $(OBJS)))
 LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clean)
 .PHONY: $(LEASE_WORKER)
 $(LEASE_WORKER): %-lease-worker:
-	$(MAKE) -C src/lease_worker -f $(abspath $(srcdir))/src/lease_worker/Makefile $*
+	$(MAKE) -C src/lease_worker -f $(abspath $(srcdir))/src/lease_worker/Makefile $* \
+		EXTVERSION='$(EXTVERSION)' PREFIX_MAP='$(PREFIX_MAP)'
 all: all-lease-worker
 all-lease-worker: src/pure/base36.o src/pure/node_spec.o
 install: install-lease-worker
@@ -108,8 +114,11 @@ clean: clean-unit
 clean-unit:
 	$(MAKE) -C $(srcdir)/unit_tests clean
 
-# The archive for PGXN, of what is committed.  PGXN wants versions of three numbers.
-DISTVERSION = $(if $(word 3,$(subst ., ,$(EXTVERSION))),$(EXTVERSION),$(EXTVERSION).0)
+# The archives of a release, of what is committed: for PGXN, and Debian's .orig.tar.gz.  They
+# are the same, byte for byte, each time.
+DIST = scru64-$(EXTVERSION)
+ARCHIVE = TZ=UTC git -c core.autocrlf=false -c tar.umask=0022 archive --prefix=$(DIST)/
 .PHONY: dist
 dist:
-	git archive --format=zip --prefix=scru64-$(DISTVERSION)/ -o scru64-$(DISTVERSION).zip HEAD
+	$(ARCHIVE) --format=zip -o $(DIST).zip HEAD
+	$(ARCHIVE) --format=tar HEAD | gzip -9n > $(DIST).tar.gz

@@ -573,8 +573,7 @@ prepare_build()
 	tree=$work/tree
 	copy_tree "$tree"
 
-	# Without the folder's name in it, the same sources give the same library.
-	make_args=("PG_CONFIG=$pg_config" "COPT=-ffile-prefix-map=$tree=.")
+	make_args=("PG_CONFIG=$pg_config")
 	# A server with JIT wants bitcode, for which there may be no compiler.
 	clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$pg_config" --pgxs)")/../Makefile.global")
 	if ! command -v "$clang" >/dev/null; then

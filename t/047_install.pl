@@ -1,6 +1,6 @@
 # make install while sessions come: each finds a library, the old one or the new one,
 # however long the installation takes; and what it leaves is what PGXS would leave.  The
-# scripts replace no other build under a server.
+# scripts replace no other build under a server, and know their own from another folder.
 
 use strict;
 use warnings;
@@ -118,7 +118,7 @@ chmod(0755, "$dir/pg_config");
 
 sub run_script
 {
-	my ($replace) = @_;
+	my ($replace, $commands) = @_;
 	my $out = '';
 
 	local %ENV = (%ENV, PG_CONFIG => "$dir/pg_config", REPLACE => $replace);
@@ -128,15 +128,28 @@ trap cleanup EXIT
 make_work
 mkdir "\$work/home" "\$work/tmp"
 find_server
-tree=$top make_args=("PG_CONFIG=\$pg_config" with_llvm=no)
-install_extension
+$commands
 END
 	return $out . slurp_file("$dir/other/scru64.so");
 }
 
-like(run_script(''), qr/ has another build of the extension, and a server that may use it is running\nNothing was installed.*another build\z/s, 'another build, and a server');
-is(substr(run_script('1'), -1000), substr(slurp_file("$top/scru64.so"), -1000), 'it is replaced with REPLACE=1');
-like(run_script(''), qr/^It is installed already, /m, 'the same build is no other');
+# Installs the tree as it is built.
+my $this_build = <<"END";
+tree=$top make_args=("PG_CONFIG=\$pg_config" with_llvm=no)
+install_extension
+END
+
+like(run_script('', $this_build), qr/ has another build of the extension, and a server that may use it is running\nNothing was installed.*another build\z/s, 'another build, and a server');
+is(substr(run_script('1', $this_build), -1000), substr(slurp_file("$top/scru64.so"), -1000), 'it is replaced with REPLACE=1');
+like(run_script('', $this_build), qr/^It is installed already, /m, 'the same build is no other');
+
+# As by hand in a checkout, and then scripts/quickstart, which builds in a folder of its own
+like(run_script('', <<"END"), qr/^It is installed already, /m, 'nor is that of the same sources in another folder');
+copy_checkout '$dir/checkout'
+prepare_build
+make -s -C '$dir/checkout' "\${make_args[@]}" all install || exit
+build && install_extension
+END
 $node->stop;
 
 ok(make('uninstall'), 'uninstalled');
