@@ -36,10 +36,6 @@ CREATE TABLE adhoc_ids AS
 	SELECT row_number() OVER () AS place, id::text AS scru64, id::bigint::text AS bigint, md5(id::text)::uuid::text AS uuid
 	FROM (SELECT id FROM adhoc_scru64 ORDER BY hashint8(payload) LIMIT 1000) AS s;
 
--- The processor time of this process, in ns, until it last went to wait
-CREATE FUNCTION used() RETURNS bigint LANGUAGE sql VOLATILE
-RETURN split_part(pg_read_file('/proc/self/schedstat', 0, 100), ' ', 1)::bigint;
-
 CREATE PROCEDURE adhoc_begin() LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM set_config('bench.used', bench.used()::text, false);

@@ -56,14 +56,29 @@ CREATE TABLE result (
 	unit text NOT NULL
 );
 
+-- The processor time of this process, in ns, until it last went to wait
+CREATE FUNCTION used() RETURNS bigint LANGUAGE sql VOLATILE
+RETURN split_part(pg_read_file('/proc/self/schedstat', 0, 100), ' ', 1)::bigint;
+
+-- The time in ms, or that of the processor
+CREATE FUNCTION ms(processor boolean) RETURNS double precision LANGUAGE plpgsql AS $$
+BEGIN
+	IF processor THEN
+		PERFORM pg_sleep(0.001);
+		RETURN bench.used() / 1e6;
+	END IF;
+	RETURN 1000 * extract(epoch FROM clock_timestamp());
+END
+$$;
+
 -- Measure a subject: in ns per row where rows are given, else in ms. With a
 -- baseline, a contender of the subject, results are the excess over it in the
--- same round, and its own is left out.
-CREATE PROCEDURE measure(subject text, rounds integer, baseline text DEFAULT NULL)
+-- same round, and its own is left out. "processor": this process's time on one.
+CREATE PROCEDURE measure(subject text, rounds integer, baseline text DEFAULT NULL, processor boolean DEFAULT false)
 LANGUAGE plpgsql AS $$
 DECLARE
 	c record;
-	begun timestamptz;
+	begun double precision;
 	ms double precision;
 BEGIN
 	CREATE TEMPORARY TABLE IF NOT EXISTS measured
@@ -82,10 +97,10 @@ BEGIN
 				EXECUTE c.before;
 				COMMIT;
 			END IF;
-			begun := clock_timestamp();
+			begun := bench.ms(processor);
 			EXECUTE c.statement;
 			COMMIT;
-			ms := 1000 * extract(epoch FROM clock_timestamp() - begun);
+			ms := bench.ms(processor) - begun;
 			IF round > 0 THEN
 				INSERT INTO measured VALUES (c.contender, round, ms, c.rows, c.place);
 			END IF;
