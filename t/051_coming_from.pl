@@ -101,6 +101,8 @@ foreach my $source (grep { $_ !~ /uuid7|identity/ } sources())
 	is($node->safe_psql($db, q(SELECT md5(string_agg(id || name, ',' ORDER BY id)) FROM account)), $ids, 'back: the same numbers');
 	is( $node->safe_psql($db, q(SELECT count(*) FROM truth_entry AS t JOIN entry AS e USING (id) JOIN account AS a ON a.id = e.account_id AND a.name = t.name)),
 		$rows, 'back: the same references');
+	is( $node->safe_psql($db, q(INSERT INTO account (name) VALUES ('later') RETURNING id - 1 = (SELECT max(id) FROM account))),
+		't', 'back: a new row, though the sequence of the bigserial is left');
 }
 
 #

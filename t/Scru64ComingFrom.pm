@@ -22,6 +22,7 @@ our @EXPORT = qw(
 );
 
 my $page = "$FindBin::RealBin/../doc/coming-from.md";
+my $removal_page = "$FindBin::RealBin/../doc/operating.md";
 
 # The kinds of old IDs: how the column is declared, how an ID is made from the number
 # i and the time ms of a row, which map is right for it, what the order is.
@@ -146,7 +147,13 @@ sub recipe_of
 		return join "\n", recipe($page, 'quiet'), $meanwhile, map_beside($name), $meanwhile,
 		  recipe($page, 'quiet fill'), $meanwhile, recipe($page, 'quiet end'), recipe($page, 'quiet swap');
 	}
-	return recipe($page, $variant);
+	elsif ($variant eq 'back')
+	{
+		my ($block) = grep { $_->{text} =~ /DROP CONSTRAINT detail_event_id_fkey/ } blocks_of($removal_page);
+
+		return $block->{text} =~ s/event/account/gr =~ s/detail/entry/gr;
+	}
+	die "there is no recipe \"$variant\"";
 }
 
 # Queries, and what each has to return, for this many rows.  The node spec is 42/8.
