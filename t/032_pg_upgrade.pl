@@ -1,6 +1,7 @@
 # pg_upgrade from older major versions, one after the other: what is in a database
 # that uses the type everywhere is the same afterwards, and the indexes are valid;
-# and what becomes of the ceiling.
+# and what becomes of the ceiling and the settings, with the recipe of doc/durability.md and
+# without.
 #
 # OLD_BINDIRS has the folders of the older versions' programs, oldest first.  The
 # extension is installed for each.
@@ -9,10 +10,10 @@ use strict;
 use warnings;
 
 use File::Basename;
-use File::Copy;
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Everything;
+use Scru64Examples;
 use Scru64Fault qw(read_file);
 use Scru64Test;
 
@@ -30,15 +31,35 @@ sub new_server
 
 	# whose default differs between versions
 	$node->init(extra => ['--data-checksums']);
-	# IDs may be so far ahead that only the ceiling, or the allowance, can keep them from coming again.
-	$node->append_conf(
-		'postgresql.conf', qq(
-autovacuum = off
-wal_level = replica
-scru64.node_spec = '1/8'
-scru64.rollback_allowance = '1h'
-));
+	$node->append_conf('postgresql.conf', "autovacuum = off\nwal_level = replica");
 	return $node;
+}
+
+# As the pages have it.  IDs may be so far ahead that only the ceiling, or the allowance, can keep
+# them from coming again.
+sub set_node
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', q(
+LOAD 'scru64';
+ALTER SYSTEM SET scru64.node_spec = '1/8';
+ALTER SYSTEM SET scru64.rollback_allowance = '1h';
+));
+	$node->restart;
+	return;
+}
+
+# What pg_upgrade leaves behind
+my $recipe = recipe("$FindBin::RealBin/../doc/durability.md", 'pg_upgrade');
+
+sub run_recipe
+{
+	my ($old, $new) = @_;
+	my %folder = (old => $old->data_dir, new => $new->data_dir);
+
+	command_ok([ 'bash', '-e', '-c', $recipe =~ s/^(old|new)=.*/$1='$folder{$1}'/gmr ], $new->name . ': the recipe');
+	return;
 }
 
 # Some minor versions mark columns with an option, and those that do not know it
@@ -187,6 +208,7 @@ SELECT max(id) FROM event;
 
 my $old = new_server('from', $bindirs[0]);
 $old->start;
+set_node($old);
 create_everything($old, 'everything', 'public');
 my $last = run_ahead($old);
 # from 18 on an extension is made with it
@@ -204,11 +226,13 @@ foreach my $to (1 .. $#bindirs)
 	my $watermark = $old->safe_psql('everything', 'SELECT scru64_watermark()');
 	$old->stop;
 
-	# Without the page
+	# Without the recipe
 	my $without = new_server("to_${major}_without", $bins[1]);
 	upgrade($old, $without, @bins);
 	ok(!-e page_of($without), "$major: pg_upgrade leaves the page behind");
 	$without->start;
+	is($without->safe_psql('everything', q(LOAD 'scru64'; SHOW scru64.node_spec)), '', "$major: and the settings");
+	set_node($without);
 	check_data($without, $before);
 	is( $without->safe_psql('everything', q(SELECT last_id IS NULL FROM scru64_generators)),
 		'', "$major, without: the server knows of no node");
@@ -219,10 +243,10 @@ SELECT id > '$last', extract(epoch FROM id::timestamptz - clock_timestamp()) BET
 	like(read_file($without->logfile), qr/LOG: .* the ceiling of scru64 was lost/, "$major, without: the log says why");
 	$without->stop;
 
-	# With it
+	# With the recipe
 	my $with = new_server("to_${major}_with", $bins[1]);
 	upgrade($old, $with, @bins);
-	copy(page_of($old), page_of($with)) or die "could not copy the page: $!";
+	run_recipe($old, $with);
 	$with->start;
 	check_data($with, $before);
 	is($with->safe_psql('everything', qq(SELECT count(*), scru64_watermark() >= '$watermark' FROM event WHERE id >= scru64_watermark())),
