@@ -74,6 +74,11 @@ Ubuntu the package postgresql-server-dev-NN, or say where it is: make PG_CONFIG=
 endif
 include $(PGXS)
 
+# The clocks of mingw-w64, whose library a server for Windows need not have
+ifeq ($(PORTNAME), win32)
+SHLIB_LINK += -l:libwinpthread.a
+endif
+
 # PostgreSQL's way to install takes the old file away, and then copies the new one.
 IN_ONE_STEP := $(SHELL) $(srcdir)/scripts/install-in-one-step
 override INSTALL_SHLIB := $(IN_ONE_STEP) $(INSTALL_SHLIB)
@@ -85,14 +90,14 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefi
 $(shell mkdir -p src/lease_worker $(dir $(OBJS)))
 
 # The lease worker's library has a Makefile of its own: PGXS makes one library a Makefile.
-# It shares two objects with this one.
+# It calls this one, which is linked before it, and shares two objects with it.
 LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clean)
 .PHONY: $(LEASE_WORKER)
 $(LEASE_WORKER): %-lease-worker:
 	$(MAKE) -C src/lease_worker -f $(abspath $(srcdir))/src/lease_worker/Makefile $* \
 		EXTVERSION='$(EXTVERSION)' PREFIX_MAP='$(PREFIX_MAP)'
 all: all-lease-worker
-all-lease-worker: src/pure/base36.o src/pure/node_spec.o
+all-lease-worker: all-shared-lib
 install: install-lease-worker
 install-lease-worker: all-lease-worker
 installdirs: installdirs-lease-worker

@@ -22,8 +22,10 @@
  * other library, finds by name.  From 16 on PostgreSQL's headers and PGXS see to that.
  */
 #if PG_VERSION_NUM < 160000
+#ifndef WIN32
 #undef PGDLLEXPORT
 #define PGDLLEXPORT		__attribute__((visibility("default")))
+#endif
 #undef PG_FUNCTION_INFO_V1
 #define PG_FUNCTION_INFO_V1(name) \
 	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \

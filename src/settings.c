@@ -167,8 +167,11 @@ default_node_spec(void)
 
 	if (bad_environment_spec() != NULL)
 	{
-		/* once for the server; without preloading, error 55000 says it */
-		if (process_shared_preload_libraries_in_progress)
+		/*
+		 * Once for the server, whose every process loads the library anew where none is
+		 * forked.  Without preloading, error 55000 says it.
+		 */
+		if (process_shared_preload_libraries_in_progress && !IsUnderPostmaster)
 			ereport(WARNING,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("environment variable %s is ignored: invalid node spec \"%s\"",

@@ -91,7 +91,14 @@ items_of(const PQconninfoOption *option, const char *keyword)
 		option++;
 	rest = option->val != NULL && *option->val != '\0' ? pstrdup(option->val) : NULL;
 	while (rest != NULL)
-		items = lappend(items, strsep(&rest, ","));
+	{
+		char	   *comma = strchr(rest, ',');
+
+		items = lappend(items, rest);
+		if (comma != NULL)
+			*comma++ = '\0';
+		rest = comma;
+	}
 	return items;
 }
 
