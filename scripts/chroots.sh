@@ -184,6 +184,10 @@ make_pristine()
 		case $1 in
 			npm) make_npm "$copies/$1.new" ;;
 			cassert) make_built "$1" --enable-cassert ;;
+			exec)
+				make_built "$1" --enable-cassert CPPFLAGS="$(printf -- '-D%s ' \
+					EXEC_BACKEND {COPY,WRITE_READ}_PARSE_PLAN_TREES RAW_EXPRESSION_COVERAGE_TEST)"
+				;;
 			blocks32) make_built "$1" --enable-cassert --with-blocksize=32 ;;
 			musl) make_built "$1" CC=musl-gcc --without-openssl --without-zlib ;;
 			*) make_debian "$1" "$copies/$1.new" ;;
