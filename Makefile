@@ -95,7 +95,7 @@ LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clea
 .PHONY: $(LEASE_WORKER)
 $(LEASE_WORKER): %-lease-worker:
 	$(MAKE) -C src/lease_worker -f $(abspath $(srcdir))/src/lease_worker/Makefile $* \
-		EXTVERSION='$(EXTVERSION)' PREFIX_MAP='$(PREFIX_MAP)'
+		PREFIX_MAP='$(PREFIX_MAP)'
 all: all-lease-worker
 all-lease-worker: all-shared-lib
 install: install-lease-worker

@@ -20,9 +20,12 @@ my $why_not = cannot_build();
 plan skip_all => "the later version cannot be built: $why_not" if $why_not ne '';
 
 my @specs = ('1/8', '2560/16');
-my $later = qr/ERROR:  55000: file "global\/9864" was written by a later version of scru64\nDETAIL:  It is of format 2, and .* none after 1\.\nHINT:  Connect again, .*scru64_set_ceiling\(scru64_ceiling\(\)\)/;
+my $later = qr/ERROR:  55000: file "global\/9864" was written by a later version of scru64\nDETAIL:  It is of format \d+, and .* none after \d+\.\nHINT:  Connect again, .*scru64_set_ceiling\(scru64_ceiling\(\)\)/;
 my $unknown = qr/ERROR:  (42883: )?could not find function "scru64_novelty" in file ".*scru64\.so"/;
 my %received;
+my ($current) = read_file("$FindBin::RealBin/../scru64.control") =~ /^default_version = '(.*)'/m
+  or die 'scru64.control has no default_version';
+my $next = 'next';
 
 #
 # The later version: its library, with the page of this one and with another; and its SQL
@@ -50,14 +53,14 @@ END
 my %new = built_libraries($sources);
 
 my $page = 'src/ceiling/ceiling_page.c';
-patch($sources, $page, qr/(define CEILING_VERSION\s+)1\b/, sub { $1 . 2 });
+patch($sources, $page, qr/(define CEILING_VERSION\s+)(\d+)/, sub { $1 . ($2 + 1) });
 patch($sources, $page, qr/} CeilingPage;/, sub { "\tuint64\t\tnovelty;\n$&" });
 patch($sources, $page, qr/(define CEILING_PAGE_LEN).*/, sub { "$1 sizeof(CeilingPage)" });
 patch($sources, $page, qr/\.ceiling = ceiling\n/, sub { ".ceiling = ceiling,\n\t\t.novelty = 4711\n" });
-patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == 2 && contents->novelty != 4711) ||" });
+patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == CEILING_VERSION && contents->novelty != 4711) ||" });
 my %new_page = built_libraries($sources);
 
-my $script = read_file("$FindBin::RealBin/../sql/scru64--1.0.sql");
+my $script = read_file("$FindBin::RealBin/../sql/scru64--$current.sql");
 my ($columns) = $script =~ /^CREATE VIEW scru64_generators AS\n(.*?)\n\tFROM scru64_generators\(\);/ms
   or die 'the script has no view scru64_generators';
 my $update = <<"END";
@@ -73,8 +76,8 @@ sub installation
 	my (%libraries) = @_;
 	my $installation = make_installation();
 
-	append_to_file("$installation->{extensions}/scru64--1.1.sql", $script . $update);
-	append_to_file("$installation->{extensions}/scru64--1.0--1.1.sql", $update);
+	append_to_file("$installation->{extensions}/scru64--$next.sql", $script . $update);
+	append_to_file("$installation->{extensions}/scru64--$current--$next.sql", $update);
 	install_libraries($installation, %libraries);
 	return $installation;
 }
@@ -178,22 +181,22 @@ my $installation = installation(%old);
 my $node = new_node('main', install_path => $installation->{path});
 my ($out, $err);
 
-set_default($installation, '1.0');
+set_default($installation, $current);
 $node->append_conf('postgresql.conf', "max_prepared_transactions = 1\nscru64.node_spec = '1/8'");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION scru64; CREATE DATABASE one TEMPLATE postgres');
-is(version_in($node, 'postgres'), '1.0', 'this version');
+is(version_in($node, 'postgres'), $current, 'this version');
 goes_on_ok($node, 'this version');
 
 #
 # New SQL with the old library: a clear error, and nothing is done by halves.
 #
-($out, $err) = try_statement(my $session = open_session($node), "ALTER EXTENSION scru64 UPDATE TO '1.1'");
+($out, $err) = try_statement(my $session = open_session($node), "ALTER EXTENSION scru64 UPDATE TO '$next'");
 like($err, $unknown, 'new SQL, old library: the function that is missing');
-is(version_in($node, 'postgres'), '1.0', 'new SQL, old library: no update');
+is(version_in($node, 'postgres'), $current, 'new SQL, old library: no update');
 is($session->query_safe("SELECT count(*) FROM pg_proc WHERE proname = 'scru64_novelty'"), '0', '... nor a part of it');
 unlike($session->query_safe("SELECT pg_get_viewdef('scru64_generators'::regclass)"), qr/novelty/, '... nor a view');
-(undef, undef, $err) = $node->psql('template1', "CREATE EXTENSION scru64 VERSION '1.1'");
+(undef, undef, $err) = $node->psql('template1', "CREATE EXTENSION scru64 VERSION '$next'");
 like($err, $unknown, 'new SQL, old library: it is not created');
 is(version_in($node, 'template1'), '', '... nor a part of it');
 goes_on_ok($node, 'new SQL, old library');
@@ -202,11 +205,11 @@ goes_on_ok($node, 'new SQL, old library');
 # The new library, while a session goes on with the old one
 #
 install_libraries($installation, %new);
-set_default($installation, '1.1');
+set_default($installation, $next);
 ($out, $err) = try_statement($session, "ALTER EXTENSION scru64 UPDATE");
 like($err, $unknown, 'a session of before cannot update');
 $node->safe_psql('postgres', 'ALTER EXTENSION scru64 UPDATE');
-is(version_in($node, 'postgres'), '1.1', 'a new one can');
+is(version_in($node, 'postgres'), $next, 'a new one can');
 is($node->safe_psql('postgres', 'SELECT scru64_novelty()'), '4711', 'the new function');
 ($out, $err) = try_statement($session, 'SELECT scru64_novelty()');
 like($err, $unknown, 'in a session of before, it is missing');
@@ -217,7 +220,7 @@ record_ids(\%received, $specs[0], [ split(/\n/, $session->query_safe("SET scru64
 is(record_problems(\%received), '', '... and its IDs go on');
 $session->quit;
 goes_on_ok($node, 'two databases at two versions', 'postgres', 'one', 'postgres', 'one');
-is(version_in($node, 'one'), '1.0', 'the other one is where it was');
+is(version_in($node, 'one'), $current, 'the other one is where it was');
 like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators'), qr/^4711(\n4711)*$/, 'the view has the new column');
 
 # Old SQL, new library: all that this version's script names
@@ -228,15 +231,15 @@ is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions'), '0', 'ol
 is($node->safe_psql('one', 'SELECT scru64_node_spec()'), '1/8', 'old SQL, new library: the node');
 
 # There is no way back but PostgreSQL's own.
-(undef, undef, $err) = $node->psql('postgres', "ALTER EXTENSION scru64 UPDATE TO '1.0'");
-like($err, qr/ERROR:  extension "scru64" has no update path from version "1\.1" to version "1\.0"/, 'no update back');
+(undef, undef, $err) = $node->psql('postgres', "ALTER EXTENSION scru64 UPDATE TO '$current'");
+like($err, qr/ERROR:  extension "scru64" has no update path from version "$next" to version "\Q$current\E"/, 'no update back');
 
 #
 # Dumps of one version into the other
 #
-set_default($installation, '1.0');
+set_default($installation, $current);
 create_everything($node, 'everything', 'ids');
-set_default($installation, '1.1');
+set_default($installation, $next);
 my $dir = $node->basedir;
 
 sub dump_of
@@ -260,8 +263,8 @@ sub restored_ok
 		read_file("$dir/$from.sql") =~ s/^\\(un)?restrict .*\n//mgr, "$from to $to: the same");
 	return;
 }
-restored_ok('everything', 'later', '1.1');
-restored_ok('later', 'earlier', '1.0');
+restored_ok('everything', 'later', $next);
+restored_ok('later', 'earlier', $current);
 $node->safe_psql('later', 'CREATE TABLE novel (n bigint DEFAULT ids.scru64_novelty())');
 $node->safe_psql('postgres', 'CREATE DATABASE too_early TEMPLATE template0');
 (undef, $err) = run_command([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of('later'), $node->connstr('too_early') ]);
@@ -299,7 +302,7 @@ sub roll
 }
 
 install_libraries($installation, %old);
-set_default($installation, '1.0');
+set_default($installation, $current);
 $node->restart;
 goes_on_ok($node, 'the old library again');
 like($node->safe_psql('one', 'SELECT scru64_watermark()'), qr/^[0-9a-z]{12}$/, 'the old library again: there is a watermark');
@@ -332,7 +335,7 @@ $node->stop;
 #
 %received = ();
 my @installations = map { installation(%old) } (1 .. 2);
-set_default($_, '1.0') foreach (@installations);
+set_default($_, $current) foreach (@installations);
 my $first = new_node('first', allows_streaming => 1, install_path => $installations[0]{path});
 $first->start;
 $first->safe_psql('postgres', 'CREATE EXTENSION scru64');
@@ -342,7 +345,7 @@ my $second = PostgreSQL::Test::Cluster->new('second', install_path => $installat
 $second->init_from_backup($first, 'cold');
 $second->enable_streaming($first);
 install_libraries($installations[1], %new_page);
-set_default($installations[1], '1.1');
+set_default($installations[1], $next);
 $_->start foreach ($first, $second);
 goes_on_ok($first, 'the primary');
 catch_up($first, $second);
@@ -356,7 +359,7 @@ goes_on_ok($second, 'the new library, promoted and updated');
 $first->enable_streaming($second);
 $first->start;
 catch_up($second, $first);
-is(version_in($first, 'postgres'), '1.1', 'a late standby has the new SQL');
+is(version_in($first, 'postgres'), $next, 'a late standby has the new SQL');
 $second->stop;
 $first->promote;
 refused_ok($first, 'a late standby, promoted');
