@@ -2,7 +2,7 @@
 #
 # chroots.sh
 #		What scripts/test-matrix, scripts/test-arch, scripts/test-pg-upgrade,
-#		scripts/test-neighbours and scripts/packages have in common: Debian's releases,
+#		scripts/test-neighbours and scripts/release have in common: Debian's releases,
 #		each in a folder of its own.
 #
 # To be sourced after common.sh, which sets the variables that are not set here.

@@ -568,10 +568,14 @@ copy_tree()
 # Make the copy to build in, $tree, and set make_args.
 prepare_build()
 {
-	local clang
-
 	tree=$work/tree
 	copy_tree "$tree"
+	set_make_args
+}
+
+set_make_args()
+{
+	local clang
 
 	make_args=("PG_CONFIG=$pg_config")
 	# A server with JIT wants bitcode, for which there may be no compiler.
