@@ -8,6 +8,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use List::Util qw(first);
 use Scru64Fault;
 use Scru64Test;
 
@@ -377,19 +378,22 @@ sub ok_ids
 	my @twice = grep { @{ $received{$_} } > 1 } sort keys %received;
 	my @outside;
 	my %nodes;
+	my $row;
 
 	foreach my $id (sort keys %received)
 	{
 		my $number = number_of($id);
 		my ($tick, $ctr) = ($number >> 24, $number & 0xffffff);
-		my ($row) = grep {
+
+		# most often the one of the ID before
+		$row = first {
 			     $_->[0] eq $received{$id}[0]
 			  && $ctr >= $_->[1]
 			  && $ctr <= $_->[2]
 			  && $tick > $_->[3]
 			  && $tick <= $_->[4]
 			  && ($_->[5] == 0 || $number <= $_->[5])
-		} @rows;
+		} $row || (), @rows;
 
 		push @outside, "$id of $received{$id}[0]" if !defined $row;
 		$nodes{"$row->[0] $row->[6]"}++ if defined $row;
