@@ -31,7 +31,7 @@ sub asked
 {
 	my ($function) = @_;
 
-	return scalar(logged($realm, " scru64_realm\\.$function\\(\\\$"));
+	return scalar(logged($realm, " scru64_realm\\.$function\\(.*\\\$"));
 }
 
 sub log_has_once
@@ -93,12 +93,16 @@ sub log_has_once
 	ok_streams('no other lease');
 
 	# a session crashes
-	my $session = open_session($server);
-	kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
-	$session->{run}->finish;
-	$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
-	is(wait_for_lease($server, 10), $node, 'a crash: the same node');
-	ok(wait_until(10, sub { lease_sql($server, "failures > 0") eq 't' }), 'and no other lease');
+	SKIP:
+	{
+		skip 'processes are not forked: a crash takes the lease', 2 if !$forks;
+		my $session = open_session($server);
+		kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
+		$session->{run}->finish;
+		$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+		is(wait_for_lease($server, 10), $node, 'a crash: the same node');
+		ok(wait_until(10, sub { lease_sql($server, "failures > 0") eq 't' }), 'and no other lease');
+	}
 	is(asked('renew') - $renewals, 0, 'it was not renewed any more');
 	is(asked('release') - $releases, 0, 'nor released');
 
@@ -109,7 +113,7 @@ sub log_has_once
 	ok_streams('granted again');
 	$realm->safe_psql('realm', $refuse);
 	forget($server);
-	ok(wait_until(10, sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'and unknown once more');
+	ok(wait_until(30, sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'and unknown once more');
 	$server->stop;
 	is(asked('release') - $releases, 0, 'a stop does not return what is unknown');
 	$realm->safe_psql('realm', 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet');

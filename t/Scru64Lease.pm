@@ -13,6 +13,7 @@ use Scru64Fault;
 use Scru64Test;
 
 our @EXPORT = qw(
+  $forks
   $password
   $preload
   begin_load
@@ -24,6 +25,7 @@ our @EXPORT = qw(
   finish_streams
   fleet_lines
   fleet_server
+  goes_on_ok
   ids_of
   lease_of
   lease_sql
@@ -41,6 +43,19 @@ our @EXPORT = qw(
 
 our $password = 'not-for-you-4711';
 our $preload = "shared_preload_libraries = 'scru64'\n";
+
+# Are processes forked?  Elsewhere each loads the libraries that are installed, and a crash
+# takes a new lease, also if the library is preloaded.
+our $forks = qx(pg_config --cppflags) !~ /EXEC_BACKEND/;
+
+# After a crash, a server that preloads the library goes on with the node of before.
+sub goes_on_ok
+{
+	my ($node, $before, $name) = @_;
+
+	return $forks ? is($node, $before, $name) :
+	  ok($node ne '' && $node ne $before, "$name, but processes are not forked: another node, $before, $node");
+}
 
 #
 # The realm
