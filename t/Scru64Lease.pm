@@ -46,7 +46,8 @@ our $preload = "shared_preload_libraries = 'scru64'\n";
 
 # Are processes forked?  Elsewhere each loads the libraries that are installed, and a crash
 # takes a new lease, also if the library is preloaded.
-our $forks = qx(pg_config --cppflags) !~ /EXEC_BACKEND/;
+my ($cppflags) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--cppflags' ]);
+our $forks = $cppflags !~ /EXEC_BACKEND/;
 
 # After a crash, a server that preloads the library goes on with the node of before.
 sub goes_on_ok
