@@ -486,6 +486,30 @@ no_increment_of_what_is_no_id(void)
 		}
 }
 
+/* Nor is an ID of another node, whatever its counter is. */
+static void
+no_increment_of_another_nodes_id(void)
+{
+	Scru64Node	others[] = {{41, 8}, {43, 8}, {0, 8}, {255, 8}, {84, 9}, {43, 23}};
+	Generator	generator = generator_make((Scru64Node) {42, 8});
+
+	for (size_t i = 0; i < LENGTH_OF(others); i++)
+	{
+		/* 84/9 lies inside 42/8 */
+		bool		is_inside = others[i].node_id_size == 9;
+		uint64_t	ids[] = {id_of(others[i], TODAY, 0), last_id_of(others[i], TODAY)};
+
+		for (size_t k = 0; k < LENGTH_OF(ids); k++)
+		{
+			uint64_t	next = UNTOUCHED;
+
+			CHECK_UINT(generator_owns(&generator, ids[k]), ==, is_inside);
+			CHECK_UINT(generator_increment(&generator, ids[k], TODAY, ALLOWANCE, &next), ==, is_inside);
+			CHECK_UINT(next, ==, is_inside ? ids[k] + 1 : UNTOUCHED);
+		}
+	}
+}
+
 static void
 last_of_tick(void)
 {
@@ -985,6 +1009,7 @@ main(void)
 	RUN(ends_with_the_tick_before_the_last);
 	RUN(node_prev_in_the_reserved_last_tick);
 	RUN(no_increment_of_what_is_no_id);
+	RUN(no_increment_of_another_nodes_id);
 	RUN(last_of_tick);
 	RUN(hopeless);
 	RUN(due_is_the_first_tick_that_gives_an_id);

@@ -159,7 +159,8 @@ next_by_rules(Call *call, uint64_t *next)
 	GeneratorVerdict verdict;
 
 	if (!node_slot_read(session_node.slot, session_node.key, &state) ||
-		state == NODE_STATE_CHANGING)
+		state == NODE_STATE_CHANGING ||
+		(node_state_is_id(state) && !generator_owns(generator, state)))
 	{
 		attach_node();
 		return false;

@@ -86,10 +86,18 @@ generator_first_after(const Generator *generator, uint64_t last)
 		scru64_compose(scru64_get_timestamp(last) + 1, 0) : last + 1;
 }
 
+/* Has an ID the node's own bits? */
+static inline bool
+generator_owns(const Generator *generator, uint64_t id)
+{
+	return ((id - generator->node_base) & SCRU64_MAX_NODE_CTR) <= generator->max_counter;
+}
+
 /*
  * Rule 2, the case of nearly every ID under load, by itself: callers inline it, and draw
  * no random bits.  False, with *next untouched, where it does not apply.  Never true for
- * a last of a reserved tick, or above SCRU64_MAX_ID, which is no ID.
+ * an ID of another node, for a last of a reserved tick, or above SCRU64_MAX_ID, which is no
+ * ID.
  */
 static inline bool
 generator_increment(const Generator *generator, uint64_t last, uint64_t now,
@@ -99,7 +107,7 @@ generator_increment(const Generator *generator, uint64_t last, uint64_t now,
 
 	if (timestamp < now || timestamp - now > allowance ||
 		timestamp > SCRU64_LAST_TIMESTAMP ||
-		(last & generator->max_counter) == generator->max_counter)
+		((last - generator->node_base) & SCRU64_MAX_NODE_CTR) >= generator->max_counter)
 		return false;
 	*next = last + 1;
 	return true;

@@ -174,6 +174,16 @@ free_slot(void)
 	return least_recent;
 }
 
+/* Has the state of a node's slot another node's bits?  See slots.c for how that comes about. */
+static bool
+has_foreign_id(NodeSlot *slot, Scru64Node node)
+{
+	Generator	generator = generator_make(node);
+	uint64		state = pg_atomic_read_u64(&slot->state);
+
+	return node_state_is_id(state) && !generator_owns(&generator, state);
+}
+
 static NodeSlot *
 find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 			  NodeReport *conflict)
@@ -182,8 +192,10 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 	NodeSlot   *slot = find_slot(key);
 	uint64		left;
 
-	if (slot != NULL)
+	if (slot != NULL && !has_foreign_id(slot, node))
 		return slot;
+	if (slot != NULL)
+		forget_state(slot_evict(slot));
 	if (overlaps_in_use(node, now, allowance, conflict))
 		return NULL;
 	left = recall_state(key);

@@ -87,10 +87,13 @@ typedef struct NodeReport
  * attach again.
  *
  * Ordering: the state is read before the key.  slot_evict() clears the key, and only after
- * that slot_give() writes the state of another node.  A state word never comes back under
- * another node (see slots.c).  So if the key is right here and the state is still the
- * same when node_slot_advance() compares it, the node had the slot all the time, or has
- * got it again with the same last ID (litmus: key-old-session, key-new-session).
+ * that slot_give() writes the state of another node.  So if the key is right here and the
+ * state is still the same when node_slot_advance() compares it, the node had the slot all
+ * the time, or has got it again with the same state; slots.c says why no other state comes
+ * back (litmus: key-old-session, key-new-session).
+ *
+ * The key tells nodes apart where the state does not: a start marker has no node's bits,
+ * and an ID may have those of two nodes, of which one was retired for the other.
  */
 static inline bool
 node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)

@@ -38,13 +38,31 @@
  *
  *	- No two nodes that overlap have a slot or a place among the retired ones.
  *
- *	- A state that is an ID is of a tick at or below the ceiling: a session checks this
- *	  when it enters a tick, not at every ID.
+ *	- A state that is an ID is of a tick at or below the ceiling that the session which
+ *	  entered the tick had to keep to.  Sessions check this when they enter a tick, not at
+ *	  every ID.  A tick that a session has opened stays open to it over
+ *	  scru64_set_ceiling(): so if another session, with a lower synchronous_commit, enters
+ *	  that tick again, the first one may continue in it before the standbys have the
+ *	  ceiling.
  *
- *	- If a state word comes back in a slot, it is the same node's last ID again.  An ID
- *	  that another node could also have is at or below the floor when this one starts,
- *	  and a start has a serial number.  So the compare-and-swap in node_slot_advance()
- *	  needs no lock.
+ *	- A session advances a state only to an ID of its own node, and only from an ID with
+ *	  its node's bits, or from a start marker.
+ *
+ * A state word may come back between a session's read and its compare-and-swap.  That is
+ * harmless:
+ *
+ *	- A start marker comes back only for the same node, by slot_give() after a vain
+ *	  slot_evict(): every other start has a serial number of its own.
+ *
+ *	- An ID with the bits of the session's node was issued by this node, or by one that
+ *	  overlaps it.  That one never issues the same ID: nodes that overlap have no slots at
+ *	  the same time, and the later one starts above the floor, which has risen to the
+ *	  earlier one's last ID.  So the ID is the last one of the session's node again, and
+ *	  the session continues after it, as it would have before.
+ *
+ * Only scru64_set_ceiling(), below IDs that were issued, can have nodes issue an ID again:
+ * its page says when that is right.  Even then a session issues IDs of its own node only,
+ * and node_slots.c starts a node anew whose state has another node's bits.
  *
  *-------------------------------------------------------------------------
  */
@@ -241,8 +259,9 @@ log_is_due(LogKind kind, uint32 subject)
 /*
  * The state word of a node that starts above a tick.
  *
- * Starts of one tick differ by their serial numbers.  When these are used up, they begin
- * again, and one tick more is closed: so the next starts are of another tick.
+ * Starts of one tick differ by their serial numbers.  After 16.7 million starts the numbers
+ * begin again, and one tick more is closed.  So nodes that start at the closed tick have
+ * another tick than before; starts of other ticks would have to be as many within a tick.
  */
 uint64
 start_word(uint64 timestamp)
