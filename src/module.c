@@ -49,6 +49,7 @@ _PG_init(void)
 	register_lease_worker();
 	if (COMPAT_PRELOAD_RESERVES_MEMORY)
 	{
+		slots_are_reserved();
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = request_shared_memory;
 	}

@@ -183,11 +183,20 @@ init_layout(void *memory)
 	pg_atomic_init_u32(&layout->is_mixed, 0);
 }
 
+/*
+ * The library is preloaded, so slots_request() reserves the memory.  To be called in each
+ * process that preloads it: without forks each child does, and only the postmaster requests.
+ */
+void
+slots_are_reserved(void)
+{
+	is_reserved = true;
+}
+
 /* For a server that starts with the library: have it reserve the memory. */
 void
 slots_request(void)
 {
-	is_reserved = true;
 	RequestAddinShmemSpace(slots_size());
 	RequestAddinShmemSpace(sizeof(Layout));
 }

@@ -156,6 +156,7 @@ prepared_writers(NodeSlots *slots)
 	return (PreparedWriter *) &slots->writers[slots->n_writers];
 }
 
+extern void slots_are_reserved(void);
 extern void slots_request(void);
 extern void ensure_slots(void);
 extern bool try_slots(void);
