@@ -121,7 +121,7 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 		log_wait(state);
 		/* a larger node may help */
 		if (session_node_is_leased())
-			lease_wake_worker(false);
+			(void) lease_call_worker(false);
 	}
 	call->waited = true;
 	clock_wait(due);
@@ -185,7 +185,7 @@ next_by_rules(Call *call, uint64_t *next)
 	{
 		/* a new lease may help */
 		if (session_node_is_leased())
-			lease_wake_worker(true);
+			(void) lease_call_worker(true);
 		clock_behind(state);
 	}
 	return false;

@@ -133,21 +133,31 @@ clock_behind(uint64 state)
 }
 
 /*
- * 55000.  The reason why an attempt failed is in the log and the view: it may name the
- * realm's host and user.
+ * When the last attempt to do something failed, or nothing.  The reason why the realm gave
+ * no answer is in the log and the view: it may name the realm's host and user.
  */
+static const char *
+failure_text(const LeaseInfo *info, const char *what)
+{
+	return info->last_error_at == 0 ? "" :
+		info->worker_failed ?
+		psprintf("The lease worker failed at %s: %s.", time_text(info->last_error_at), info->last_error) :
+		psprintf("The last attempt to %s failed at %s.", what, time_text(info->last_error_at));
+}
+
+/* 55000 */
 void
 no_lease(const LeaseInfo *info, bool has_place)
 {
+	const char *failure = failure_text(info, "get one");
+
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("this server has no lease of a node"),
-			 !has_place ?
-			 errdetail("There is no free slot for the lease worker.") :
-			 info->last_error_at != 0 ?
-			 errdetail("The last attempt to get one failed at %s.",
-					   time_text(info->last_error_at)) :
-			 errdetail("The lease worker has not got one yet."),
+			 errdetail("%s", !has_place ? "There is no free slot for the lease worker." :
+					   *failure != '\0' ? failure :
+					   info->worker_pid == 0 ? "The lease worker has not started yet." :
+					   "The lease worker has not got one yet."),
 			 !has_place ?
 			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
 			 errhint("See the view %s and the server log. It is tried again and again.",
@@ -161,12 +171,9 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the lease of node %s is over", session_node_text()),
-			 info->last_error_at != 0 ?
-			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s. The last attempt to renew it failed at %s.",
+			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.%s%s",
 					   time_text(info->expires_at), time_text(time_of_tick(tick)),
-					   time_text(info->last_error_at)) :
-			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.",
-					   time_text(info->expires_at), time_text(time_of_tick(tick))),
+					   info->last_error_at != 0 ? " " : "", failure_text(info, "renew it")),
 			 errhint("See the view %s: either the realm cannot be reached, or this server's clock, or the last ID before it was started, is ahead of the realm's clock.",
 					 "scru64_lease")));
 }

@@ -198,22 +198,12 @@ realm_close(RealmCall *call)
 	PQfinish(call->conn);
 }
 
-/*
- * There is no good answer, and why: on one line, and of ASCII, as the database that a
- * session reads it in may have any encoding.  Returns false.
- */
+/* There is no good answer, and why.  Returns false. */
 bool
 realm_problem(RealmCall *call, const char *text)
 {
-	strlcpy(call->problem, text != NULL && *text != '\0' ? text :
-			"the realm does not answer", sizeof(call->problem));
-	for (char *c = call->problem; *c != '\0'; c++)
-	{
-		if (*c == '\n' || *c == '\r' || *c == '\t')
-			*c = c[1] == '\0' ? '\0' : ' ';
-		else if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
+	scru64_lease_copy_problem(call->problem, text != NULL && *text != '\0' ? text :
+							  "the realm does not answer");
 	return false;
 }
 

@@ -332,18 +332,6 @@ work(Worker *worker)
 	}
 }
 
-/* The worker ends: no session is to wait for it. */
-static void
-leave(int code, Datum arg)
-{
-	Worker	   *worker = (Worker *) DatumGetPointer(arg);
-
-	(void) code;
-	worker->info.worker_pid = 0;
-	worker->info.busy = false;
-	show(worker);
-}
-
 void
 scru64_lease_main(Datum arg)
 {
@@ -351,12 +339,12 @@ scru64_lease_main(Datum arg)
 	MemoryContext loop_context;
 
 	if (strcmp(DatumGetCString(arg), SHARED_MEMORY_NAME("lease worker")) != 0)
-		ereport(FATAL,
+		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the lease worker and the library of scru64 are of different versions"),
 				 errdetail("The worker is made for \"%s\", and this server has loaded \"%s\".",
 						   SHARED_MEMORY_NAME("lease worker"), DatumGetCString(arg)),
-				 errhint("Restart the server.")));
+				 errhint("Install both libraries of one version, and if scru64 is preloaded, restart the server.")));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* nothing here is a query that could be cancelled */
 	pqsignal(SIGINT, PG_SIG_IGN);
@@ -366,12 +354,8 @@ scru64_lease_main(Datum arg)
 
 	note_conninfo(worker);
 	read_settings(worker);
-	/* two sessions may have asked for a worker at the same time */
-	if (*scru64_realm == '\0' || !scru64_lease_claim())
-		proc_exit(0);
 	worker->info.worker_pid = MyProcPid;
 	worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
-	before_shmem_exit(leave, PointerGetDatum(worker));
 	resume_lease(worker);
 
 	loop_context = AllocSetContextCreate(TopMemoryContext, "scru64 lease",
@@ -384,6 +368,6 @@ scru64_lease_main(Datum arg)
 		work(worker);
 	}
 	return_lease(worker);
-	/* unless the server stops too, or needs none, another worker is started */
+	/* the postmaster restarts it, if it has registered it, and the server needs one */
 	proc_exit(*scru64_realm == '\0' ? 0 : 1);
 }

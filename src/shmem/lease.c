@@ -27,8 +27,11 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/condition_variable.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/lwlock.h"
 #include "storage/spin.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -36,14 +39,18 @@
 #include "settings.h"
 #include "shmem/lease.h"
 #include "shmem/leased_slot.h"
+#include "shmem/slots.h"
 
 /* How long a session waits for the worker, and between looks */
 #define MAX_WAIT_MS			10000
 #define NAP_MS				200
 
-/* Between two requests for a worker, and before one that has ended is restarted */
-#define REQUEST_PAUSE_MS	5000
-#define WORKER_RESTART_S	5
+/* Between the start of a worker and the next; and if a worker does not even start */
+#define WORKER_PAUSE_MS		5000
+#define REGISTER_PAUSE_MS	60000
+
+/* When the postmaster restarts the worker that it has registered itself */
+#define WORKER_RESTART_S	60
 
 extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
 
@@ -53,7 +60,7 @@ typedef struct Lease
 	LeaseInfo	info;
 	Latch	   *worker_latch;	/* NULL: there is no worker */
 	bool		called;			/* does a session wait for the realm? */
-	int64		requested_ms;	/* when a session last started a worker; 0: never */
+	int64		next_start_ms;	/* no session starts a worker before this */
 	ConditionVariable changed;	/* info, or the leased slot */
 } Lease;
 
@@ -95,60 +102,40 @@ lease_info(void)
 	return info;
 }
 
-/* It starts on a standby, too, to hold a lease for its promotion. */
+/*
+ * It starts on a standby, too, to hold a lease for its promotion.
+ *
+ * The postmaster forgets a worker that a session has registered as soon as it ends,
+ * however it ends, so none that fails keeps a place of max_worker_processes.  The next
+ * session that needs a worker starts another.
+ */
 static const BackgroundWorker lease_worker = {
 	.bgw_name = "scru64 lease worker",
 	.bgw_type = "scru64 lease worker",
 	.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
 	.bgw_start_time = BgWorkerStart_ConsistentState,
-	.bgw_restart_time = WORKER_RESTART_S,
+	.bgw_restart_time = BGW_NEVER_RESTART,
 	.bgw_library_name = "scru64",
 	.bgw_function_name = "scru64_start_lease_worker"
 };
 
-/* To be called while the library is preloaded: the worker starts with the server. */
+/*
+ * To be called while the library is preloaded: the worker starts with the server.  The
+ * postmaster restarts it, since no session of a standby does.
+ */
 void
 register_lease_worker(void)
 {
 	BackgroundWorker worker = lease_worker;
 
+	worker.bgw_restart_time = WORKER_RESTART_S;
 	if (*scru64_realm != '\0')
 		RegisterBackgroundWorker(&worker);
-}
-
-/* The entry of the worker, which is in a library that is linked with libpq. */
-void
-scru64_start_lease_worker(Datum arg)
-{
-	void		(*worker_main) (Datum) = (void (*) (Datum))
-		load_external_function("$libdir/scru64_lease", "scru64_lease_main", true, NULL);
-
-	(void) arg;
-	/* another release may have been installed since this library was loaded */
-	worker_main(CStringGetDatum(SHARED_MEMORY_NAME("lease worker")));
 }
 
 /*
  * The sessions' side
  */
-
-/* Start a worker if there is none.  False if "max_worker_processes" are running. */
-static bool
-request_worker(void)
-{
-	Lease	   *lease = shared_lease();
-	BackgroundWorker worker = lease_worker;
-	int64		now_ms = monotonic_ms();
-	bool		is_due;
-
-	SpinLockAcquire(&lease->mutex);
-	is_due = lease->info.worker_pid == 0 &&
-		(lease->requested_ms == 0 || now_ms - lease->requested_ms >= REQUEST_PAUSE_MS);
-	if (is_due)
-		lease->requested_ms = now_ms;
-	SpinLockRelease(&lease->mutex);
-	return !is_due || RegisterDynamicBackgroundWorker(&worker, NULL);
-}
 
 /* Wake the worker, if there is one: to look at the node's load, or to call the realm. */
 void
@@ -163,6 +150,29 @@ lease_wake_worker(bool call_realm)
 	SpinLockRelease(&lease->mutex);
 	if (latch != NULL)
 		SetLatch(latch);
+}
+
+/* The same, and start one if there is none.  False if "max_worker_processes" are running. */
+bool
+lease_call_worker(bool call_realm)
+{
+	Lease	   *lease = shared_lease();
+	BackgroundWorker worker = lease_worker;
+	int64		now_ms = monotonic_ms();
+	bool		is_due;
+
+	lease_wake_worker(call_realm);
+	SpinLockAcquire(&lease->mutex);
+	is_due = lease->info.worker_pid == 0 && now_ms >= lease->next_start_ms;
+	if (is_due)
+		lease->next_start_ms = now_ms + REGISTER_PAUSE_MS;
+	SpinLockRelease(&lease->mutex);
+	if (!is_due || RegisterDynamicBackgroundWorker(&worker, NULL))
+		return true;
+	SpinLockAcquire(&lease->mutex);
+	lease->next_start_ms = now_ms;
+	SpinLockRelease(&lease->mutex);
+	return false;
 }
 
 static void
@@ -207,9 +217,8 @@ lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place)
 	*info = lease_info();
 	while (!(has_lease = scru64_leased_look(&look)))
 	{
-		*has_place = request_worker();
 		/* also if this session does not wait: the next attempt is sooner */
-		lease_wake_worker(true);
+		*has_place = lease_call_worker(true);
 		if (!*has_place || !worth_waiting(info, began))
 			break;
 		nap();
@@ -240,7 +249,7 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 
 	/* from here on no change is missed */
 	ConditionVariablePrepareToSleep(&shared_lease()->changed);
-	lease_wake_worker(true);
+	(void) lease_call_worker(true);
 	do
 	{
 		nap();
@@ -258,6 +267,23 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
  * The worker's side
  */
 
+/*
+ * Copy what went wrong to where sessions see it: on one line, and of ASCII, as the
+ * database that a session reads it in may have any encoding.
+ */
+void
+scru64_lease_copy_problem(char problem[LEASE_TEXT_LEN], const char *text)
+{
+	strlcpy(problem, text, LEASE_TEXT_LEN);
+	for (char *c = problem; *c != '\0'; c++)
+	{
+		if (*c == '\n' || *c == '\r' || *c == '\t')
+			*c = c[1] == '\0' ? '\0' : ' ';
+		else if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+}
+
 /* Show all sessions the worker's state, and wake those that wait. */
 void
 scru64_lease_set_info(const LeaseInfo *info)
@@ -273,10 +299,11 @@ scru64_lease_set_info(const LeaseInfo *info)
 }
 
 /* Become the server's only lease worker, which sessions call.  False if there is one. */
-bool
-scru64_lease_claim(void)
+static bool
+claim(void)
 {
 	Lease	   *lease = shared_lease();
+	int64		now_ms = monotonic_ms();
 	bool		claimed;
 
 	SpinLockAcquire(&lease->mutex);
@@ -285,9 +312,77 @@ scru64_lease_claim(void)
 	{
 		lease->info.worker_pid = MyProcPid;
 		lease->worker_latch = MyLatch;
+		lease->next_start_ms = now_ms + WORKER_PAUSE_MS;
 	}
 	SpinLockRelease(&lease->mutex);
 	return claimed;
+}
+
+/* The worker ends, also by an error: no session is to wait for it. */
+static void
+leave(int code, Datum arg)
+{
+	LeaseInfo	info = lease_info();
+
+	(void) code;
+	(void) arg;
+	info.worker_pid = 0;
+	info.busy = false;
+	scru64_lease_set_info(&info);
+}
+
+/* An error ends the worker.  Show all sessions why; and the log, once in a while. */
+static void
+note_error(void)
+{
+	LeaseInfo	info = lease_info();
+	ErrorData  *error;
+
+	HOLD_INTERRUPTS();
+	LWLockReleaseAll();
+	MemoryContextSwitchTo(TopMemoryContext);
+	error = CopyErrorData();
+	if (log_is_due(LOG_LEASE_WORKER, 0))
+		EmitErrorReport();
+	/* only the worker that has claimed its place changes this */
+	info.failures++;
+	info.worker_failed = true;
+	info.last_error_at = GetCurrentTimestamp();
+	info.next_attempt_at = info.last_error_at + WORKER_PAUSE_MS * INT64CONST(1000);
+	scru64_lease_copy_problem(info.last_error, error->message);
+	scru64_lease_set_info(&info);
+}
+
+/*
+ * The entry of the worker, which is in a library that is linked with libpq.  It claims its
+ * place before it loads that, so there is one at most, also where that fails.
+ */
+void
+scru64_start_lease_worker(Datum arg)
+{
+	(void) arg;
+	ensure_slots();
+	/* two sessions may have started a worker at the same time */
+	if (!claim())
+		proc_exit(0);
+	before_shmem_exit(leave, (Datum) 0);
+	if (*scru64_realm == '\0')
+		proc_exit(0);
+	PG_TRY();
+	{
+		void		(*worker_main) (Datum) = (void (*) (Datum))
+			load_external_function("$libdir/scru64_lease", "scru64_lease_main", true, NULL);
+
+		/* another release may have been installed since this library was loaded */
+		worker_main(CStringGetDatum(SHARED_MEMORY_NAME("lease worker")));
+	}
+	PG_CATCH();
+	{
+		note_error();
+	}
+	PG_END_TRY();
+	/* quietly, unless the postmaster is to restart it */
+	proc_exit(MyBgworkerEntry->bgw_restart_time == BGW_NEVER_RESTART ? 0 : 1);
 }
 
 /* Has a session called since the last time? */

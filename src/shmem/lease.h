@@ -30,6 +30,7 @@ typedef struct LeaseInfo
 	TimestampTz last_error_at;
 	TimestampTz size_changed_at;	/* or 0: it is as it began */
 	int64		failures;		/* since the last success */
+	bool		worker_failed;	/* is last_error the worker's own, and not the realm's? */
 	char		holder[LEASE_TEXT_LEN];
 	char		last_error[LEASE_TEXT_LEN];
 	char		size_reason[LEASE_TEXT_LEN];
@@ -40,11 +41,12 @@ extern LeaseInfo lease_info(void);
 extern NodeSlot *lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place);
 extern bool lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
 extern void lease_wake_worker(bool call_realm);
+extern bool lease_call_worker(bool call_realm);
 extern void register_lease_worker(void);
 
 /* For the worker */
+extern PGDLLEXPORT void scru64_lease_copy_problem(char problem[LEASE_TEXT_LEN], const char *text);
 extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
-extern PGDLLEXPORT bool scru64_lease_claim(void);
 extern PGDLLEXPORT bool scru64_lease_was_called(void);
 
 #endif							/* LEASE_H */

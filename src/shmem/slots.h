@@ -45,7 +45,8 @@ typedef enum LogKind
 	LOG_START,
 	LOG_ROLLBACK,
 	LOG_WAIT,
-	LOG_CONFIGURED_NODE,		/* or a GucSource */
+	LOG_CONFIGURED_NODE,		/* or a GucSource, */
+	LOG_LEASE_WORKER,			/* or the only worker */
 	LOG_KINDS
 } LogKind;
 
