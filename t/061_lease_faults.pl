@@ -95,10 +95,18 @@ isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
 	my $hosts = "host=$dir," . $realm->host . ' port=5999,' . $realm->port;
 
 	configure_server($refused, fleet_lines($realm, realm => "$hosts dbname=realm user=fleet connect_timeout=2 target_session_attrs=read-write", lease_within => '1/8'));
-	like(wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^(1[6-9]|2[0-9]|3[01])/12$} && $node }), qr{^(1[6-9]|2[0-9]|3[01])/12$},
-		'several hosts, the first does not answer: the next one does');
+	my $first = wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^(1[6-9]|2[0-9]|3[01])/12$} && $node });
+	like($first, qr{^(1[6-9]|2[0-9]|3[01])/12$}, 'several hosts, the first does not answer: the next one does');
 	configure_server($refused, fleet_lines($realm, lease_within => '4001/12'));
 	is(wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node eq '4001/12' && $node }), '4001/12', 'all of a block');
+	# no session configures a node that the server leases, or has leased before
+	foreach my $leased ($first, '4001/12')
+	{
+		like((try_generate($refused, "SET scru64.node_spec = '$leased'; "))[1],
+			qr{ERROR:  55006: node $leased overlaps node $leased, which this server has leased\nDETAIL:  .*$leased.*\nHINT:  Choose a node that the realm does not lease.* restarted, or has leased 64 other nodes\.},
+			"$leased configured, which was leased");
+	}
+	is($refused->safe_psql('postgres', "SET scru64.node_spec = '4002/12'; SELECT scru64_generate() IS NOT NULL"), 't', 'another one configured');
 	configure_server($refused, fleet_lines($realm, lease_within => ''));
 }
 

@@ -56,9 +56,6 @@ state_text(Scru64Node node, uint64 state)
 	char		id[BASE36_DIGITS + 1] = "";
 	char	   *time;
 
-	if (state == NODE_STATE_CHANGING)
-		return psprintf("Node %s was leased to this server since it was started.",
-						node_text(node));
 	time = time_text(time_of_tick(node_state_tick(state)));
 	if (!node_state_is_id(state))
 		return psprintf("Node %s has issued no ID yet, and starts after %s.",
@@ -104,6 +101,15 @@ node_spec_not_set(void)
 void
 node_overlaps(const NodeReport *conflict)
 {
+	if (conflict->state == NODE_STATE_CHANGING)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("node %s overlaps node %s, which this server has leased",
+						session_node_text(), node_text(conflict->node)),
+				 errdetail("Since the server was started, the realm has leased node %s to it, now or before.",
+						   node_text(conflict->node)),
+				 errhint("Choose a node that the realm does not lease to servers. Waiting does not help: this node is refused until the server is restarted, or has leased %d other nodes.",
+						 LEASED_NODES)));
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
 			 errmsg("node %s overlaps node %s, which is in use on this server",
