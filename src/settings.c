@@ -251,27 +251,36 @@ own_node_spec_source(void)
 static const char *own_setting = NULL;
 static GucSource own_source;
 
+/* See refused_node_spec_source(). */
+static GucSource refused_source = PGC_S_DEFAULT;
+
 /*
- * Notice a value of the session's own, from before the library was loaded.
+ * The source of a value of the session's own, before the library defines the setting;
+ * PGC_S_DEFAULT if the session has none.
  *
- * PostgreSQL is about to refuse it with a WARNING.  If it was SET, the server's value then
- * comes into force.  But start-up options, ALTER ROLE and ALTER DATABASE have replaced the
- * configured value, so the default would come into force; likewise in a parallel worker
- * whose leader has not loaded the library.
+ * If PostgreSQL refuses the value, it does so at the definition, with a WARNING.  If the
+ * value was SET, the server's value then comes into force.  But start-up options, ALTER
+ * ROLE and ALTER DATABASE have replaced the configured value, which this process has no
+ * longer, so the default comes into force; likewise in a parallel worker whose leader has
+ * not loaded the library.
  */
-static void
-notice_own_value(const char *name)
+static GucSource
+own_source_of_placeholder(const char *name)
 {
 	struct config_generic *placeholder = compat_find_setting(name);
 	GucSource	source;
 
 	if (placeholder == NULL)
-		return;
+		return PGC_S_DEFAULT;
 	source = IsParallelWorker() ? placeholder->source : placeholder->reset_source;
-	if (!is_own_source(source))
-		return;
-	own_setting = name;
-	own_source = source;
+	return is_own_source(source) ? source : PGC_S_DEFAULT;
+}
+
+/* The source of the session's own node spec that was refused; PGC_S_DEFAULT if none was. */
+GucSource
+refused_node_spec_source(void)
+{
+	return refused_source;
 }
 
 /* 55P02 in a session with a value of its own. */
@@ -294,8 +303,13 @@ define_server_settings(void)
 	{
 		const ServerSetting *s = &server_settings[i];
 		int			flags = s->flags | GUC_ALLOW_IN_PARALLEL;
+		GucSource	source = own_source_of_placeholder(s->name);
 
-		notice_own_value(s->name);
+		if (source != PGC_S_DEFAULT)
+		{
+			own_setting = s->name;
+			own_source = source;
+		}
 		if (s->number != NULL)
 			DefineCustomIntVariable(s->name, s->description, s->details, s->number,
 									s->default_number, s->min, s->max, PGC_SIGHUP,
@@ -310,6 +324,8 @@ define_server_settings(void)
 void
 define_settings(void (*on_node_change) (void))
 {
+	GucSource	source = own_source_of_placeholder(NODE_SPEC_SETTING);
+
 	node_changed = on_node_change;
 	define_server_settings();
 	DefineCustomStringVariable(NODE_SPEC_SETTING,
@@ -318,5 +334,7 @@ define_settings(void (*on_node_change) (void))
 							   &node_spec, default_node_spec(),
 							   PGC_SUSET, GUC_ALLOW_IN_PARALLEL,
 							   check_node_spec, assign_node_spec, NULL);
+	if (own_node_spec_source() == PGC_S_DEFAULT)
+		refused_source = source;
 	MarkGUCPrefixReserved(GUC_PREFIX);
 }

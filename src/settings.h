@@ -39,6 +39,7 @@ allowance_ticks(void)
 extern void define_settings(void (*on_node_change) (void));
 extern void check_server_settings(void);
 extern GucSource own_node_spec_source(void);
+extern GucSource refused_node_spec_source(void);
 extern const char *bad_environment_spec(void);
 
 #endif							/* SETTINGS_H */

@@ -105,6 +105,7 @@ CREATE ROLE app LOGIN;
 CREATE ROLE trusted LOGIN;
 CREATE ROLE own LOGIN;
 CREATE ROLE own_here LOGIN;
+CREATE ROLE own_node LOGIN;
 CREATE DATABASE second;
 CREATE DATABASE own;
 CREATE DATABASE apps OWNER app;
@@ -119,6 +120,7 @@ foreach my $database ('second', 'apps', 'own')
 superuser(
 	q(
 ALTER ROLE own SET scru64.rollback_allowance = '1h';
+ALTER ROLE own_node SET scru64.node_spec = '42/0';
 ALTER ROLE own_here IN DATABASE postgres SET scru64.lease_within = '3/4';
 ALTER DATABASE own SET scru64.lease_ttl = '3h';
 ));
@@ -278,11 +280,19 @@ sub test_who
 	}
 	my @start_up = (options => 'scru64.node_spec=20/8');
 	outcome_is($used, '20', 'PGOPTIONS after GRANT SET ON PARAMETER', user => 'trusted', @start_up);
-	my ($outcome, $err) = outcome($used, user => 'app', @start_up);
-	# what the file says is lost on the way where nothing is preloaded, but the user must
-	# not get another node by that
-	like($outcome, $preload ? qr/^FATAL$/ : qr/^(13 )?WARNING 42501( ERROR 55000)?$/, "$mode, PGOPTIONS gives no other node");
-	like($err, qr/permission denied to set parameter "scru64\.node_spec"/, "$mode, PGOPTIONS is refused");
+	outcome_is($used, $preload ? 'FATAL' : 'WARNING 42501 ERROR 55000', 'PGOPTIONS gives no other node', user => 'app', @start_up,
+		says => qr/permission denied to set parameter "scru64\.node_spec"/);
+	return if $preload;
+
+	# The server's value is lost where nothing is preloaded: until a reload.
+	my $refused = sub { return qr/55000: node spec is not set\nDETAIL: .*source "$_[0]" replaced the server's in this session, and was refused\.\nHINT: .*start-up options.* ALTER ROLE / };
+	outcome_is($used, 'WARNING 42501 ERROR 55000', 'PGOPTIONS: the error says so', user => 'app', @start_up, says => $refused->('client'));
+	outcome_is($used, 'WARNING 22023 ERROR 55000', 'ALTER ROLE before loading, invalid', user => 'own_node', says => $refused->('user'));
+	# The right counts when the value is set, not when it is used.
+	outcome_is("ALTER ROLE CURRENT_USER SET scru64.node_spec = '20/8'", '', 'ALTER ROLE before loading', user => 'trusted');
+	superuser('REVOKE SET ON PARAMETER scru64.node_spec FROM trusted');
+	outcome_is($used, '20', 'ALTER ROLE before loading, REVOKE', user => 'trusted');
+	superuser('ALTER ROLE trusted RESET ALL; GRANT SET ON PARAMETER scru64.node_spec TO trusted');
 	return;
 }
 

@@ -84,15 +84,21 @@ void
 node_spec_not_set(void)
 {
 	const char *bad_spec = bad_environment_spec();
+	GucSource	refused = refused_node_spec_source();
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("node spec is not set"),
+			 refused != PGC_S_DEFAULT ?
+			 errdetail("The parameter \"%s\" is empty: its value from source \"%s\" replaced the server's in this session, and was refused.",
+					   NODE_SPEC_SETTING, GucSource_Names[refused]) :
 			 bad_spec == NULL ?
 			 errdetail("The parameter \"%s\" is empty, so there is no node to generate IDs for.",
 					   NODE_SPEC_SETTING) :
 			 errdetail("The parameter \"%s\" is empty, and environment variable %s is ignored: invalid node spec \"%s\".",
 					   NODE_SPEC_SETTING, "SCRU64_NODE_SPEC", bad_spec),
+			 refused != PGC_S_DEFAULT ?
+			 errhint("Take the value out of the client's start-up options, or RESET it by ALTER ROLE or ALTER DATABASE, and connect again. The warning at the first use of scru64 in the session says why it was refused.") :
 			 errhint("Write for NODE a number from 0 to 255 that no other server has: LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = 'NODE/8'; SELECT pg_reload_conf(); Or set \"%s\", and have one leased.",
 					 REALM_SETTING)));
 }
