@@ -556,6 +556,40 @@ sub with_addresses
 	$_->{session}->quit foreach (@readers);
 }
 
+#
+# Right after a restart, a statement that has begun before a commit gets the lowest ID
+#
+{
+	my $published = q(SELECT watermark FROM feed_watermark WHERE server = 'server1');
+	my $commit = q(INSERT INTO outbox (what) VALUES ('committed meanwhile'));
+
+	$server2->restart;
+	my $reader = open_session($server2);
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM outbox');
+	$server2->safe_psql('postgres', $commit);
+	is($reader->query_safe('SELECT scru64_watermark()'), $first_place, 'right after a restart: the lowest ID');
+	$reader->query_safe('COMMIT');
+	cmp_ok($reader->query_safe('SELECT scru64_watermark()'), 'gt', $first_place, 'and a greater one at the next call');
+	$reader->quit;
+
+	# what was published stays
+	$server->safe_psql('postgres', 'CREATE TRIGGER stop_here BEFORE UPDATE ON feed_watermark FOR EACH STATEMENT EXECUTE FUNCTION stop_here()');
+	my $before = $server->safe_psql('postgres', $published);
+	cmp_ok($before, 'gt', $first_place, 'a watermark is published');
+	$server->restart;
+	my ($holder, $job) = map { open_session($server) } 1 .. 2;
+	$holder->query_safe('SELECT pg_advisory_lock(24)');
+	start_statement($job, q(CALL publish_watermark('server1')));
+	$server->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory')) or die 'nobody waits';
+	$server->safe_psql('postgres', $commit);
+	$holder->query_safe('SELECT pg_advisory_unlock(24)');
+	$job->query_safe('SELECT 1');
+	$_->quit foreach ($holder, $job);
+	is($server->safe_psql('postgres', $published), $before, 'right after a restart: what was published stays');
+	$server->safe_psql('postgres', q(DROP TRIGGER stop_here ON feed_watermark; CALL publish_watermark('server1')));
+	cmp_ok($server->safe_psql('postgres', $published), 'gt', $before, 'and rises at the next call');
+}
+
 # What is left of the page
 run_sql($server, blocks_in('Rows do not come'));
 is( join(' ', map { $_->{line} } grep { !$_->{is_run} && $_->{language} ne 'restart' && $_->{text} !~ /-->/ } @blocks),
