@@ -526,6 +526,20 @@ apt_install()
 	remove_dropin
 }
 
+# Say how to remove the extension, and what this run has installed.
+say_removal()
+{
+	local sudo=
+
+	! command -v sudo >/dev/null || sudo="sudo "
+	say "To remove the extension, and what this run has installed for it, PostgreSQL too if that is named:"
+	say "    ${sudo}make -C $top PG_CONFIG=$pg_config uninstall"
+	if [[ -n ${plan[*]-} ]]; then
+		say "    ${sudo}apt-get autoremove ${plan[*]%%=*}"
+		say "The latter lists, before it asks, all that it removes: whatever no package needs any more."
+	fi
+}
+
 # A server that Debian installs gets a cluster, which is started.  Nobody asked
 # for one.
 add_dropin()
