@@ -8,11 +8,17 @@
 -- extension's type scru64. Run again, it replaces its functions, and keeps its node and its
 -- last ID.
 --
--- One sequence holds the last ID of this database: its timestamp, and its counter in place of
--- node_id and counter. PostgreSQL writes it to the WAL before a row that has the ID, and no
--- rollback undoes it. So neither a crash, a failover nor a restore makes a surviving row's ID
--- again, whatever the clock does. nextval() is one step for all sessions. move_to() and
--- set_node() set the sequence, and only to a later tick.
+-- The sequence "last" holds the last ID of this database: its timestamp, and its counter in place
+-- of node_id and counter. PostgreSQL writes it to the WAL before a row that has the ID, and no
+-- rollback undoes nextval(). So neither a crash, a failover nor a restore generates a surviving
+-- row's ID again, whatever the clock does. nextval() is one step for all sessions.
+--
+-- set_node() can be rolled back, and leaves the node before it, whose IDs must go on above those
+-- of the transaction that was rolled back: clients may have seen them. So the node and "last" change
+-- together: set_node() writes both anew, and a rollback, also one to a savepoint, returns both.
+-- What no rollback returns is the sequence "tick": the last tick that has had IDs of any node.
+-- move_to() takes each tick from there, and once only. So a tick's IDs are all of one set_node(),
+-- and nodes that overlap have no tick in common.
 
 -- Who owns the schema can do what its users can.
 DO $$
@@ -32,8 +38,10 @@ COMMENT ON SCHEMA scru64_plain IS 'SCRU64 IDs without an extension, version 1.0'
 -- what sessions draw beyond it.
 CREATE SEQUENCE IF NOT EXISTS scru64_plain.last AS bigint MAXVALUE 4738381338321616895;
 
--- The node: node_id_size << 24 | node_id. set_node() writes it anew, and only the owner may. The
--- planner makes a constant of it.
+CREATE SEQUENCE IF NOT EXISTS scru64_plain.tick AS bigint MINVALUE 0;
+
+-- The node: node_id_size << 24 | node_id. set_node() writes the function anew, and only the owner
+-- may. The planner makes a constant of it.
 DO $$
 BEGIN
 	IF to_regprocedure('scru64_plain.node()') IS NULL THEN
@@ -115,21 +123,26 @@ $$;
 -- Generator
 -- ---------------------------------------------------------------------------
 
--- The first ID of a later tick. 0 if the sequence is at that tick, null if another session moves
--- it now.
+-- Moves "last" to that tick, or to a later one if a set_node() that was rolled back has had IDs of
+-- that tick. Returns the first value; 0 if "last" is at that tick, null if another session moves
+-- "last" now.
 --
--- Nothing in the CASE waits, or can be cancelled: nextval() has locked the sequence in this
--- transaction. So no session leaves the advisory lock behind. While one has it, stopped in the
--- middle, what others draw is of the tick before, which has room for it.
+-- Nothing in the CASE waits, or can be cancelled: nextval() and pg_sequence_last_value() have locked
+-- the sequences in this transaction. So no session leaves the advisory lock behind. While one has
+-- the lock, stopped in the middle, what others draw is of the tick before, which has room for it.
+--
+-- "tick" is read before the advisory lock is held. Only move_to() changes "tick" meanwhile, and then
+-- "last" has moved, too: to this tick or a later one, and the answer is 0, or to an earlier one.
 CREATE OR REPLACE FUNCTION scru64_plain.move_to(tick bigint, counter bigint) RETURNS bigint
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	first CONSTANT bigint := tick << 24 | counter;
+	first CONSTANT bigint := greatest(tick, pg_sequence_last_value('scru64_plain.tick') + 1) << 24 | counter;
 	key CONSTANT integer := 'scru64_plain.last'::regclass::oid;
 BEGIN
 	RETURN CASE WHEN pg_try_advisory_lock(640064, key) THEN
 		CASE CASE WHEN pg_sequence_last_value('scru64_plain.last') < tick << 24
-				  THEN setval('scru64_plain.last', first) ELSE 0 END
+				  THEN CASE WHEN setval('scru64_plain.tick', first >> 24) > 0 THEN setval('scru64_plain.last', first) END
+				  ELSE 0 END
 		WHEN first THEN CASE WHEN pg_advisory_unlock(640064, key) THEN first END
 		ELSE CASE WHEN pg_advisory_unlock(640064, key) THEN 0 END
 		END
@@ -202,7 +215,14 @@ $$;
 -- Node
 -- ---------------------------------------------------------------------------
 
--- 22023 for what is no node spec. IDs go on in a later tick than the last one's, and node_prev's.
+-- The node spec; null if there is none
+CREATE OR REPLACE FUNCTION scru64_plain.node_spec() RETURNS text
+	LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT (scru64_plain.node() & 16777215) || '/' || (scru64_plain.node() >> 24)
+$$;
+
+-- 22023 for what is no node spec. IDs go on in a later tick than the last one's, and node_prev's;
+-- if this is rolled back, those of the node before go on in a later tick, too.
 CREATE OR REPLACE FUNCTION scru64_plain.set_node(node_spec text) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -235,17 +255,22 @@ BEGIN
 			HINT = 'Examples: 42/8, 0xb00/12, 0u2r85hm2pt3/16.';
 	END IF;
 
-	-- Waits for the transactions that have drawn, and lets nobody draw until this one ends.
-	ALTER SEQUENCE scru64_plain.last CACHE 1;
+	-- Waits for the transactions that have drawn, and lets no other draw until this one ends.
+	ALTER SEQUENCE scru64_plain.last OWNED BY NONE;
+	PERFORM setval('scru64_plain.tick', greatest(pg_sequence_last_value('scru64_plain.tick'), node_prev >> 24));
+	-- Past all counters of its tick, "last" has no ID before move_to(). setval() moves the "last" that
+	-- a rollback returns to, RESTART the one that a commit leaves.
 	EXECUTE format('ALTER SEQUENCE scru64_plain.last RESTART %s',
-				   (SELECT greatest(last_value, node_prev) >> 24 FROM scru64_plain.last) + 1 << 24);
+				   (SELECT setval('scru64_plain.last', last_value >> 24 << 24 | 8388608) FROM scru64_plain.last));
 	EXECUTE format('CREATE OR REPLACE FUNCTION scru64_plain.node() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS ''SELECT %s''',
 				   (node_id_size << 24) + node_id);
 END
 $$;
 
 COMMENT ON SEQUENCE scru64_plain.last IS 'the last ID of this database, without its node';
+COMMENT ON SEQUENCE scru64_plain.tick IS 'the last tick that has had IDs of any node';
 COMMENT ON FUNCTION scru64_plain.node() IS 'node_id_size << 24 | node_id';
+COMMENT ON FUNCTION scru64_plain.node_spec() IS 'the node, as node_id/node_id_size';
 COMMENT ON FUNCTION scru64_plain.move_to(bigint, bigint) IS 'for generate(): move the sequence to a later tick';
 COMMENT ON FUNCTION scru64_plain.generate() IS 'generate the next ID';
 COMMENT ON FUNCTION scru64_plain.set_node(text) IS 'set the node that generate() makes IDs for';

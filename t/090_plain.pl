@@ -9,6 +9,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use Scru64Examples;
 use Scru64Fault;
 use Scru64Random;
 use Scru64Test;
@@ -199,21 +200,57 @@ note(log_counts(\%received));
 cmp_ok(number_of_ids(\%received, '42/8'), '>', 50 * $rounds, 'IDs were received');
 cmp_ok(owner('SELECT count(*) FROM ids'), '>=', number_of_ids(\%received, '42/8'), 'each is in a row');
 
-# Nodes that overlap, while sessions go on: set_node() waits for those that have drawn.
-my %other_node = ('43/22' => '21/21', '21/21' => '43/22');
-my $spec = '43/22';
-owner("SELECT scru64_plain.set_node('$spec')");
+# Nodes that overlap, while sessions go on: set_node() waits for those that have drawn.  Of
+# what is rolled back, clients have seen the IDs.
+sub set_node_sql
+{
+	my ($spec) = @_;
+
+	return "DO 'BEGIN PERFORM scru64_plain.set_node(''$spec''); END';\n"
+	  . "SELECT scru64_plain.text(scru64_plain.generate());\n" x 6;
+}
+
+my $set_and_rolled_back =
+	"SAVEPOINT s;\n" . set_node_sql('43/22') . "ROLLBACK TO s;\n" . "SELECT scru64_plain.text(scru64_plain.generate());\n" x 6;
+owner("SELECT scru64_plain.set_node('21/21')");
 set_statements(0);
 my $load = start_load($primary, 'any' => 3);
-for (1 .. 20)
-{
-	$spec = $other_node{$spec};
-	owner("SELECT scru64_plain.set_node('$spec')");
-}
+set_load($primary->basedir,
+	"\\c plain owner\n"
+	  . join('', map { "BEGIN;\n" . set_node_sql($_) . $set_and_rolled_back . "ROLLBACK;\nBEGIN;\n" . set_node_sql($_) . "COMMIT;\n" } ('43/22', '21/21') x 2));
+my $setter = start_load($primary, 'any' => 1);
+finish_load($setter);
 end_load($load);
+is(read_file("$setter->{clients}[0]{log}.err"), '', 'nodes set under load: no error');
+push @{ $load->{clients} }, @{ $setter->{clients} };
 record_load(\%received, $load);
-is(record_problems(\%received), '', 'nodes set under load: no ID twice, none out of order');
-owner("SELECT scru64_plain.set_node('42/8')");
+is(record_problems(\%received), '', 'nodes set under load, and rolled back: no ID twice, none out of order');
+is(owner('SELECT scru64_plain.node_spec()'), '21/21', 'the node that was set last');
+
+# The server is killed before the node that has had IDs is committed.  The IDs are in the WAL.
+set_load($primary->basedir, "\\c plain owner\nBEGIN;\n" . set_node_sql('43/22') . "SELECT pg_sleep(3600);\n");
+$load = start_load($primary, 'any' => 1);
+$primary->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep')) or die;
+owner("COMMENT ON TABLE ids IS 'a commit, which flushes the WAL'");
+kill_server($primary);
+finish_load($load);
+start_server($primary);
+record_load(\%received, $load);
+record_ids(\%received, 'any', [ split(/\n/, owner('SELECT scru64_plain.text(scru64_plain.generate()) FROM generate_series(1, 12)')) ]);
+is(record_problems(\%received), '', 'killed before the commit: no ID twice, none out of order');
+is(owner('SELECT scru64_plain.node_spec()'), '21/21', 'killed before the commit: the node that was set before');
+
+# One that has drawn, and does nothing else: set_node() as the page has it gives up, and lets
+# others go on.
+my ($set_node) = grep { $_->{text} =~ /set_node/ } blocks_of("$FindBin::RealBin/../doc/plain.md");
+my $idle = $primary->background_psql('plain');
+$idle->query_safe('BEGIN; SELECT scru64_plain.generate()');
+my ($status, $out, $err) = $primary->psql('plain', $set_node->{text}, extra_params => [ '-U', 'owner' ]);
+like($err, qr/canceling statement due to lock timeout/, 'an idle transaction that has drawn: set_node() gives up');
+$idle->query_safe('COMMIT');
+$idle->quit;
+owner($set_node->{text});
+is(owner('SELECT scru64_plain.node_spec()'), '42/8', 'set as the page has it');
 
 #
 # What others do with the sequence and the schema
@@ -222,7 +259,7 @@ owner("SELECT scru64_plain.set_node('42/8')");
 # Who changes the sequence makes others wait, who can be cancelled; then they go on.
 my $other = $primary->background_psql('plain', on_error_stop => 0);
 $other->query_safe('SET client_min_messages = warning; BEGIN; ALTER SEQUENCE scru64_plain.last CACHE 1; DROP SCHEMA scru64_plain CASCADE');
-my ($status, $out, $err) = $primary->psql('plain', "SET statement_timeout = '0.2s'; SELECT scru64_plain.generate()", extra_params => [ '-U', 'owner' ]);
+($status, $out, $err) = $primary->psql('plain', "SET statement_timeout = '0.2s'; SELECT scru64_plain.generate()", extra_params => [ '-U', 'owner' ]);
 like($err, qr/canceling statement due to statement timeout/, 'ALTER SEQUENCE, DROP SCHEMA: a wait that a cancel ends');
 $other->query_safe('ROLLBACK');
 my $last = owner('SELECT scru64_plain.generate()');

@@ -17,6 +17,7 @@ RESET client_min_messages;
 \set ECHO all
 
 -- No node yet
+SELECT scru64_plain.node_spec();
 SELECT * FROM test.error_of('SELECT scru64_plain.generate()');
 
 --
@@ -88,7 +89,8 @@ FROM unnest(ARRAY[
 --
 -- IDs: in order, of the node, of the clock
 --
-SELECT scru64_plain.set_node('42/8');
+SELECT scru64_plain.set_node('0x2a/8');
+SELECT scru64_plain.node_spec();
 CREATE TABLE plain (id bigint DEFAULT scru64_plain.generate() PRIMARY KEY, n integer);
 SELECT clock_timestamp() AS begin \gset
 INSERT INTO plain (n) SELECT n FROM generate_series(1, 100000) AS n;
@@ -123,26 +125,42 @@ SELECT scru64_plain.generate() > :next AS after_the_last;
 -- one that is ahead of the clock is refused, and changes nothing
 SELECT code, message, detail FROM test.error_of($$SELECT scru64_plain.set_node('zzzzzzzzzzzz/8')$$);
 SELECT scru64_plain.generate() >> 16 & 255 AS node_id, scru64_plain.generate() > :next AS in_order;
--- neither does what is rolled back
+-- what is rolled back leaves the node, and IDs go on above its own
 BEGIN;
-SELECT scru64_plain.set_node('0/1');
+SELECT scru64_plain.set_node('42/8');
+SELECT max(scru64_plain.generate()) AS next FROM generate_series(1, 20000) \gset
 ROLLBACK;
-SELECT scru64_plain.generate() >> 16 & 255 AS node_id, scru64_plain.generate() > :next AS in_order;
+SELECT scru64_plain.generate() > :next AS in_order, scru64_plain.node_spec();
 
--- Nodes that overlap one after the other, in one transaction
-CREATE TABLE overlap (n serial, id bigint);
+-- Nodes that overlap one after the other, in one transaction, and where each is rolled back
 DO $$
+DECLARE
+	ids bigint[] := '{}';
 BEGIN
-	FOR i IN 1 .. 5 LOOP
+	FOR i IN 1 .. 3 LOOP
 		PERFORM scru64_plain.set_node('43/22');
-		INSERT INTO overlap (id) SELECT scru64_plain.generate() FROM generate_series(1, 3);
+		ids := ids || ARRAY(SELECT scru64_plain.generate() FROM generate_series(1, 3));
 		PERFORM scru64_plain.set_node('21/21');
-		INSERT INTO overlap (id) SELECT scru64_plain.generate() FROM generate_series(1, 8);
+		ids := ids || ARRAY(SELECT scru64_plain.generate() FROM generate_series(1, 2));
+		BEGIN
+			PERFORM scru64_plain.set_node('43/22');
+			ids := ids || ARRAY(SELECT scru64_plain.generate() FROM generate_series(1, 4));
+			BEGIN
+				PERFORM scru64_plain.set_node('21/21');
+				ids := ids || ARRAY(SELECT scru64_plain.generate() FROM generate_series(1, 4));
+				RAISE 'undo';
+			EXCEPTION WHEN raise_exception THEN
+				ids := ids || ARRAY(SELECT scru64_plain.generate() FROM generate_series(1, 4));
+			END;
+			RAISE 'undo';
+		EXCEPTION WHEN raise_exception THEN
+			ids := ids || ARRAY(SELECT scru64_plain.generate() FROM generate_series(1, 6));
+		END;
 	END LOOP;
+	RAISE NOTICE '%', (SELECT format('%s IDs, %s different, %s out of order, of the node %s', count(*), count(DISTINCT id), count(*) FILTER (WHERE id < before), scru64_plain.node_spec())
+		FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM unnest(ids) WITH ORDINALITY AS i (id, n)) AS i);
 END
 $$;
-SELECT count(DISTINCT id), bool_and(id > before) AS in_order
-FROM (SELECT id, coalesce(lag(id) OVER (ORDER BY n), 0) AS before FROM overlap) AS o;
 
 --
 -- To the extension, and back: no ID changes, and on the way back no table is rewritten
@@ -196,6 +214,30 @@ SELECT code, message FROM unnest(ARRAY[
 	$$SELECT nextval('scru64_plain.last')$$,
 	$$SELECT setval('scru64_plain.last', 1)$$,
 	$$SELECT scru64_plain.set_node('1/8')$$]) AS s, test.error_of(s);
+-- a schema of which PUBLIC may execute nothing: what the page has one grant
+SET ROLE regress_plain_owner;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_plain FROM PUBLIC;
+SET ROLE regress_plain_user;
+SELECT code, message FROM unnest(ARRAY['INSERT INTO other DEFAULT VALUES', 'SELECT scru64_plain.min(now())']) AS s, test.error_of(s);
+SET ROLE regress_plain_owner;
+GRANT EXECUTE ON FUNCTION scru64_plain.generate() TO regress_plain_user;
+REVOKE USAGE ON SCHEMA scru64_plain FROM regress_plain_user;
+SET ROLE regress_plain_user;
+INSERT INTO other DEFAULT VALUES;
+SET ROLE regress_plain_owner;
+GRANT USAGE ON SCHEMA scru64_plain TO regress_plain_user;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_plain TO regress_plain_user;
+SET ROLE regress_plain_user;
+SELECT scru64_plain.id(scru64_plain.text(scru64_plain.generate())) > scru64_plain.min(now() - interval '1 second') AS of_the_clock, scru64_plain.node_spec();
+SELECT code, message FROM unnest(ARRAY[
+	$$SELECT scru64_plain.move_to(1, 1)$$,
+	$$SELECT scru64_plain.set_node('1/8')$$]) AS s, test.error_of(s);
+-- a schema that was renamed
+SET ROLE regress_plain_owner;
+ALTER SCHEMA scru64_plain RENAME TO plain_renamed;
+SELECT code, message FROM test.error_of('INSERT INTO other DEFAULT VALUES');
+ALTER SCHEMA plain_renamed RENAME TO scru64_plain;
+INSERT INTO other DEFAULT VALUES;
 -- a schema of the caller's own, before pg_catalog
 RESET ROLE;
 CREATE SCHEMA plain_hostile AUTHORIZATION regress_plain_user;
