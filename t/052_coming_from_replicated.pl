@@ -149,7 +149,7 @@ foreach my $test ([ 'bigserial', 'TABLE account, entry' ], [ 'uuid7', 'ALL TABLE
 	$_->quit foreach @writers;
 	$holder->quit;
 	wait_for_subscriber($db);
-	paste($_, $db, 'step 5', recipe($page, 'quiet swap')) foreach ($publisher, $subscriber);
+	paste($_, $db, 'step 5', quiet_swap()) foreach ($publisher, $subscriber);
 
 	# Everything is right on the publisher, also what is written by these, and the same
 	# on the subscriber.

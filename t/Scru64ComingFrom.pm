@@ -16,13 +16,13 @@ our @EXPORT = qw(
   checks
   map_beside
   map_of
+  quiet_swap
   recipe_of
   setup
   sources
 );
 
 my $page = "$FindBin::RealBin/../doc/coming-from.md";
-my $removal_page = "$FindBin::RealBin/../doc/operating.md";
 
 # The kinds of old IDs: how the column is declared, how an ID is made from the number
 # i and the time ms of a row, which map is right for it, what the order is.
@@ -103,7 +103,8 @@ CREATE TABLE truth_entry AS
 INSERT INTO entry (account_id, amount)
 	SELECT a.id, 1 FROM truth_entry AS e JOIN truth_account AS a USING (name) ORDER BY e.id;
 -- after the rows, which is faster
-ALTER TABLE entry ADD FOREIGN KEY (account_id) REFERENCES account;
+ALTER TABLE entry ADD CONSTRAINT "entry of account" FOREIGN KEY (account_id) REFERENCES account
+	ON UPDATE RESTRICT ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED;
 ANALYZE;
 );
 }
@@ -126,6 +127,12 @@ sub map_beside
 	return $map;
 }
 
+# The last step of the recipe with little locking
+sub quiet_swap
+{
+	return join "\n", map { recipe($page, $_) } ('quiet swap', 'always', 'quiet commit');
+}
+
 # The statements of a recipe: in one go, with little locking (quiet), with the numbers
 # as they are, or back again.  What is given besides is run three times: when new rows
 # get their IDs, when the map is made, and when the old rows have theirs.
@@ -136,22 +143,20 @@ sub recipe_of
 	$meanwhile //= '';
 	if ($variant eq 'in one go')
 	{
-		return join "\n", recipe($page, 'begin'), map_of($name), recipe($page, 'look up'), recipe($page, 'in one go');
+		return join "\n", recipe($page, 'begin'), map_of($name), map { recipe($page, $_) } ('look up', 'in one go', 'always', 'end');
 	}
 	elsif ($variant eq 'numbers')
 	{
-		return join "\n", map { recipe($page, $_) } ('begin', 'numbers', 'in one go');
+		return join "\n", map { recipe($page, $_) } ('begin', 'numbers', 'in one go', 'always', 'end');
 	}
 	elsif ($variant eq 'quiet')
 	{
 		return join "\n", recipe($page, 'quiet'), $meanwhile, map_beside($name), $meanwhile,
-		  recipe($page, 'quiet fill'), $meanwhile, recipe($page, 'quiet end'), recipe($page, 'quiet swap');
+		  recipe($page, 'quiet fill'), $meanwhile, recipe($page, 'quiet end'), quiet_swap();
 	}
 	elsif ($variant eq 'back')
 	{
-		my ($block) = grep { $_->{text} =~ /DROP CONSTRAINT detail_event_id_fkey/ } blocks_of($removal_page);
-
-		return $block->{text} =~ s/event/account/gr =~ s/detail/entry/gr;
+		return join "\n", map { recipe($page, $_) } ('back', 'in one go', 'back, end');
 	}
 	die "there is no recipe \"$variant\"";
 }
@@ -176,7 +181,10 @@ sub checks
 		'constraints' => [
 			q(SELECT string_agg(conname || ' ' || convalidated, ', ' ORDER BY conname COLLATE "C")
 			  FROM pg_constraint WHERE conrelid IN ('account'::regclass, 'entry'::regclass) AND contype IN ('p', 'f', 'c')),
-			'account_pkey true, entry_account_id_fkey true, entry_pkey true' ],
+			'account_pkey true, entry of account true, entry_pkey true' ],
+		'the foreign key' => [
+			q(SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'entry of account'),
+			'FOREIGN KEY (account_id) REFERENCES account(id) ON UPDATE RESTRICT ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED' ],
 		'valid indexes' => [
 			q(SELECT string_agg(indexrelid::regclass || ' ' || indisvalid, ', ' ORDER BY indexrelid::regclass::text COLLATE "C")
 			  FROM pg_index WHERE indrelid IN ('account'::regclass, 'entry'::regclass)),

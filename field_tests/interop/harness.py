@@ -51,8 +51,8 @@ def raises(function, exception, name):
 def psql(sql):
     """psql's output, a string for each line"""
     printed = subprocess.run(
-        [os.environ["PSQL"], "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql],
-        check=True, stdout=subprocess.PIPE, universal_newlines=True)
+        [os.environ["PSQL"], "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"],
+        input=sql, check=True, stdout=subprocess.PIPE, universal_newlines=True)
     return printed.stdout.splitlines()
 
 
