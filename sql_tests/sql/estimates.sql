@@ -336,6 +336,32 @@ SET app.since = :'first_1000_id';
 SELECT pg_temp.differing();
 RESET app.since;
 
+-- The planner calls a function no more often than for bigint, though a query of the
+-- function is planned in each call
+CREATE TEMP SEQUENCE calls;
+CREATE FUNCTION pg_temp.counted(i integer) RETURNS scru64 STABLE LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+	PERFORM nextval('calls');
+	RETURN pg_temp.first_from(i);
+END
+$$;
+CREATE FUNCTION pg_temp.calls(id text, type text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM setval('calls', 1), pg_temp.estimate('SELECT FROM scru64_traffic WHERE ' ||
+		(SELECT string_agg(format('%1$s >= pg_temp.counted(%3$s)::%2$s AND %1$s <> %1$s OR n < pg_temp.counted(%3$s)::bigint', id, type, k), ' OR ')
+		 FROM generate_series(1, 20) AS k));
+	RETURN lastval() - 1;
+END
+$$;
+SELECT pg_temp.calls('n', 'bigint') > 0 AS called, pg_temp.calls('id', 'scru64') <= pg_temp.calls('n', 'bigint') AS alike;
+-- Nor where the planner asks for no estimate
+CREATE FUNCTION pg_temp.failing() RETURNS scru64 STABLE LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE 'called';
+END
+$$;
+SELECT pg_temp.estimate('SELECT FROM scru64_traffic WHERE id > ''0u2mfn9gb7r4'' AND CASE WHEN i < 0 THEN id < pg_temp.failing() END') > 0 AS planned;
+
 --
 -- Many conditions, ANDed and ORed: as for bigint, however many they are, and of
 -- times as of IDs. The limit is far more than they should take.

@@ -15,9 +15,12 @@
  *	  bound the share of the rest, and their product is the range's.
  *
  * The planner asks about one condition at a time and does not say with which others
- * it is ANDed.  A search in every call would take time with the square of their
- * number.  So the first call for a column estimates all its bounds, and later ones find
- * theirs in a hash table, which goes with the planner's memory.
+ * it is ANDed.  So the first call for a relation reads the relation's conditions, and
+ * estimates all bounds that are ANDed.  Later calls find these in a hash table, which
+ * goes with the planner's memory.  A condition that is not there is estimated alone: one
+ * that is ORed, or one that the planner makes up, as for each element of an ANY.  No list
+ * of conditions is read twice, so planning time grows with the number of conditions as it
+ * does for bigint.
  *
  * Estimates only: a wrong guess here costs time, never a wrong result.
  *
@@ -29,7 +32,6 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type_d.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/clauses.h"
@@ -41,20 +43,34 @@
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
 
-/* A bound of a column. */
+/* A bound of a column; or, without a share, conditions that have been read. */
 typedef struct Bound
 {
-	List	   *args;			/* hash key: the operator's, as the planner has them */
+	List	   *key;			/* the operator's arguments, or the conditions */
 	Selectivity share;			/* of the rows that the other bounds have kept */
 } Bound;
 
-/* The first call for a column, or for an expression of columns. */
+/* The lower and the upper bound of a column, where conditions are ANDed. */
+typedef struct Range
+{
+	Node	   *column;
+	Bound	   *lower;
+	Bound	   *upper;
+} Range;
+
+/* What is planned in a memory context, which this is in. */
+typedef struct Planning
+{
+	struct Planning *outer;		/* began before */
+	HTAB	   *bounds;
+	MemoryContextCallback end;
+} Planning;
+
 typedef struct Call
 {
 	PlannerInfo *root;
 	Oid			opfamily;		/* btree, of the type */
-	Node	   *column;
-	HTAB	   *bounds;			/* that have been estimated */
+	HTAB	   *bounds;
 } Call;
 
 PG_FUNCTION_INFO_V1(scru64_ineqsel);
@@ -67,39 +83,41 @@ static const PGFunction core_estimators[BTMaxStrategyNumber + 1] = {
 	[BTGreaterStrategyNumber] = scalargtsel
 };
 
-/* The bounds of the query that was planned last, and the planner's context. */
-static HTAB *last_bounds = NULL;
-static MemoryContext last_planner_cxt = NULL;
+/* A function that gives a value may have a query planned while another one is. */
+static Planning *plannings = NULL;
 
-/* A context is about to be freed that has these bounds. */
+/* The memory of a planning is about to be freed. */
 static void
-forget_bounds(void *bounds)
+forget(void *planning)
 {
-	if (last_bounds == bounds)
-		last_bounds = NULL;
+	Planning  **link = &plannings;
+
+	while (*link != planning)
+		link = &(*link)->outer;
+	*link = (*link)->outer;
 }
 
-/* The bounds of a query; none yet if it is another than that of the last call. */
+/* The bounds so far. */
 static HTAB *
-bounds_of_query(MemoryContext planner_cxt)
+bounds_of_planning(MemoryContext planner_cxt)
 {
-	if (last_bounds == NULL || last_planner_cxt != planner_cxt)
-	{
-		MemoryContext cxt = AllocSetContextCreate(planner_cxt, "scru64 bounds", ALLOCSET_SMALL_SIZES);
-		MemoryContextCallback *callback = MemoryContextAlloc(cxt, sizeof(*callback));
-		HASHCTL		ctl = {
-			.keysize = sizeof(List *),
-			.entrysize = sizeof(Bound),
-			.hcxt = cxt
-		};
+	Planning   *planning = plannings;
 
-		last_bounds = hash_create("scru64 bounds", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		last_planner_cxt = planner_cxt;
-		callback->func = forget_bounds;
-		callback->arg = last_bounds;
-		MemoryContextRegisterResetCallback(cxt, callback);
+	while (planning != NULL && GetMemoryChunkContext(planning) != planner_cxt)
+		planning = planning->outer;
+	if (planning == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(List *), .entrysize = sizeof(Bound), .hcxt = planner_cxt};
+
+		planning = MemoryContextAlloc(planner_cxt, sizeof(*planning));
+		planning->outer = plannings;
+		planning->bounds = hash_create("scru64 bounds", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		planning->end.func = forget;
+		planning->end.arg = planning;
+		MemoryContextRegisterResetCallback(planner_cxt, &planning->end);
+		plannings = planning;
 	}
-	return last_bounds;
+	return planning->bounds;
 }
 
 /* Core's estimate of an inequality, whatever else is known of the column. */
@@ -109,7 +127,6 @@ estimate_alone(PlannerInfo *root, Oid operator, int strategy, List *args, int va
 	List	   *relabelled = NIL;
 	ListCell   *lc;
 
-	CHECK_FOR_INTERRUPTS();
 	foreach(lc, args)
 		relabelled = lappend(relabelled, applyRelabelType(lfirst(lc), INT8OID, -1, InvalidOid,
 														  COERCE_IMPLICIT_CAST, -1, false));
@@ -121,57 +138,18 @@ estimate_alone(PlannerInfo *root, Oid operator, int strategy, List *args, int va
 }
 
 /*
- * If a condition is a bound of the column and has no estimate yet, estimate it.
- * Compare it with the tightest bounds so far, the upper one and the lower one.
- */
-static void
-estimate_bound(const Call *call, OpExpr *op, Bound *tightest[2])
-{
-	int			strategy = get_op_opfamily_strategy(op->opno, call->opfamily);
-	Node	   *left;
-	Node	   *right;
-	bool		varonleft;
-	Selectivity share;
-	Bound	   *bound;
-	Bound	  **other;
-
-	if (core_estimators[strategy] == NULL ||
-		hash_search(call->bounds, &op->args, HASH_FIND, NULL) != NULL)
-		return;
-	left = linitial(op->args);
-	right = lsecond(op->args);
-	varonleft = equal(left, call->column);
-	if (!is_pseudo_constant_clause(varonleft ? right : left) ||
-		!(varonleft || equal(right, call->column)))
-		return;
-
-	share = estimate_alone(call->root, op->opno, strategy, op->args, 0);
-	/* a function that gives the value may have had a query planned */
-	last_bounds = call->bounds;
-	last_planner_cxt = call->root->planner_cxt;
-
-	bound = hash_search(call->bounds, &op->args, HASH_ENTER, NULL);
-	bound->share = share;
-	other = &tightest[(strategy < BTEqualStrategyNumber) == varonleft ? 0 : 1];
-	/* of two, the one that keeps more is redundant */
-	if (*other != NULL && (*other)->share <= share)
-		bound->share = 1.0;
-	else
-	{
-		if (*other != NULL)
-			(*other)->share = 1.0;
-		*other = bound;
-	}
-}
-
-/*
  * Make the product of two bounds' shares the range's, as clauselist_selectivity()
  * has it.  The lower bound keeps its own as far as it can.
  */
 static void
-pair_bounds(const Call *call, Bound *upper, Bound *lower)
+pair_bounds(PlannerInfo *root, const Range *range)
 {
+	Bound	   *lower = range->lower;
+	Bound	   *upper = range->upper;
 	Selectivity both;
+
+	if (lower == NULL || upper == NULL)
+		return;
 
 	/*
 	 * Exactly the default: the estimator knew nothing.  Where constants have 80
@@ -183,7 +161,7 @@ pair_bounds(const Call *call, Bound *upper, Bound *lower)
 	{
 		/* both bounds left the nulls out */
 		both = lower->share + upper->share - 1.0 +
-			nulltestsel(call->root, IS_NULL, call->column, 0, JOIN_INNER, NULL);
+			nulltestsel(root, IS_NULL, range->column, 0, JOIN_INNER, NULL);
 		/* empty up to rounding, or bounds that were estimated in different ways */
 		if (both <= 0.0)
 			both = both < -0.01 ? DEFAULT_RANGE_INEQ_SEL : 1.0e-10;
@@ -192,11 +170,58 @@ pair_bounds(const Call *call, Bound *upper, Bound *lower)
 	upper->share = both / lower->share;
 }
 
-/* Estimate the column's bounds among conditions that are ANDed. */
+/* If a condition is a bound and has no estimate yet, estimate it. */
+static void
+estimate_bound(const Call *call, OpExpr *op, List **ranges)
+{
+	int			strategy = get_op_opfamily_strategy(op->opno, call->opfamily);
+	bool		varonleft;
+	bool		found;
+	Node	   *column;
+	Bound	   *bound;
+	ListCell   *lc;
+	Range	   *range;
+	Bound	  **tightest;
+
+	/* only bounds of one relation make a range */
+	if (core_estimators[strategy] == NULL || NumRelids(call->root, (Node *) op) != 1)
+		return;
+	varonleft = is_pseudo_constant_clause(lsecond(op->args));
+	if (!varonleft && !is_pseudo_constant_clause(linitial(op->args)))
+		return;
+	column = varonleft ? linitial(op->args) : lsecond(op->args);
+	bound = hash_search(call->bounds, &op->args, HASH_ENTER, &found);
+	if (found)
+		return;
+	bound->share = estimate_alone(call->root, op->opno, strategy, op->args, 0);
+
+	foreach(lc, *ranges)
+		if (equal(((Range *) lfirst(lc))->column, column))
+			break;
+	if (lc != NULL)
+		range = lfirst(lc);
+	else
+	{
+		range = palloc0(sizeof(*range));
+		range->column = column;
+		*ranges = lappend(*ranges, range);
+	}
+	tightest = (strategy < BTEqualStrategyNumber) == varonleft ? &range->upper : &range->lower;
+	if (*tightest == NULL)
+		*tightest = bound;
+	else
+	{
+		/* of two, the one that keeps more is redundant */
+		(*tightest)->share = Min((*tightest)->share, bound->share);
+		bound->share = 1.0;
+	}
+}
+
+/* Estimate the bounds among conditions that are ANDed. */
 static void
 estimate_conditions(const Call *call, List *conditions)
 {
-	Bound	   *tightest[2] = {NULL, NULL};
+	List	   *ranges = NIL;
 	ListCell   *lc;
 
 	foreach(lc, conditions)
@@ -206,46 +231,54 @@ estimate_conditions(const Call *call, List *conditions)
 		if (IsA(clause, RestrictInfo))
 			clause = (Node *) ((RestrictInfo *) clause)->clause;
 		if (IsA(clause, OpExpr))
-			estimate_bound(call, (OpExpr *) clause, tightest);
+			estimate_bound(call, (OpExpr *) clause, &ranges);
 	}
-	if (tightest[0] != NULL && tightest[1] != NULL)
-		pair_bounds(call, tightest[0], tightest[1]);
+	foreach(lc, ranges)
+		pair_bounds(call->root, lfirst(lc));
 }
 
-/* Estimate the column's bounds below a node.  A List's elements are ANDed. */
+/*
+ * Estimate the bounds below a node, where the planner asks for estimates.  A List's
+ * elements are ANDed; it is read once.
+ */
 static bool
-estimate_below(Node *node, void *call)
+estimate_below(Node *node, void *context)
 {
+	const Call *call = context;
+
 	if (node == NULL)
 		return false;
 	if (IsA(node, RestrictInfo))
 		node = (Node *) ((RestrictInfo *) node)->clause;
-	if (IsA(node, OpExpr))
-	{
-		/* ANDed with nothing, or estimated already */
-		estimate_bound(call, (OpExpr *) node, (Bound *[2]) {NULL, NULL});
-		return false;
-	}
 	if (IsA(node, List))
+	{
+		bool		found;
+
+		(void) hash_search(call->bounds, &node, HASH_ENTER, &found);
+		if (found)
+			return false;
 		estimate_conditions(call, (List *) node);
+	}
 	else if (is_andclause(node))
 		estimate_conditions(call, ((BoolExpr *) node)->args);
-	return expression_tree_walker(node, estimate_below, call);
+	else if (!IsA(node, BoolExpr) && !IsA(node, BooleanTest))
+		return false;
+	return expression_tree_walker(node, estimate_below, context);
 }
 
-/* Estimate the column's bounds wherever the planner may have found one. */
+/* Estimate the bounds wherever the planner may have found a condition. */
 static void
-estimate_column(Call *call)
+estimate_bounds(Call *call, Relids relids)
 {
-	Relids		relids = pull_varnos(call->root, call->column);
+	PlannerInfo *root = call->root;
 	int			relid = -1;
 
-	(void) estimate_below(call->root->parse->havingQual, call);
+	(void) estimate_below(root->parse->havingQual, call);
 	/* outer joins have numbers, too */
 	while ((relid = bms_next_member(relids, relid)) >= 0 &&
-		   relid < call->root->simple_rel_array_size)
+		   relid < root->simple_rel_array_size)
 	{
-		RelOptInfo *rel = call->root->simple_rel_array[relid];
+		RelOptInfo *rel = root->simple_rel_array[relid];
 
 		if (rel == NULL)
 			continue;
@@ -279,16 +312,11 @@ scru64_ineqsel(PG_FUNCTION_ARGS)
 	if (core_estimators[strategy] == NULL)
 		PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
 
-	/* only bounds of one relation make a range */
-	if (NumRelids(root, (Node *) args) != 1)
-		PG_RETURN_FLOAT8(estimate_alone(root, operator, strategy, args, varRelid));
-
-	call.bounds = bounds_of_query(root->planner_cxt);
+	call.bounds = bounds_of_planning(root->planner_cxt);
 	bound = hash_search(call.bounds, &args, HASH_FIND, NULL);
 	if (bound == NULL)
 	{
-		call.column = is_pseudo_constant_clause(lsecond(args)) ? linitial(args) : lsecond(args);
-		estimate_column(&call);
+		estimate_bounds(&call, pull_varnos(root, (Node *) args));
 		bound = hash_search(call.bounds, &args, HASH_FIND, NULL);
 	}
 	if (bound != NULL)
