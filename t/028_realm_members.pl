@@ -28,7 +28,7 @@ my ($clock, $out, $err) = (0);
 sub move_on
 {
 	$clock += $_[0];
-	set_clock($realm, "+$clock");
+	set_clock($realm, sprintf('%+d', $clock));
 	return;
 }
 
@@ -69,6 +69,56 @@ ok( $realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activ
 	'its session is terminated');
 eval { $session->quit };
 is(active(), 'renewed', 'and it has leased nothing');
+
+# A commit has what is left of the 15 seconds for all that comes before its record.  Here that
+# is a NOTIFY, which waits for another one's commit, and that for a standby which is missing.
+sub wait_for
+{
+	my ($session, $event) = @_;
+
+	$realm->poll_query_until('postgres', "SELECT wait_event = '$event' FROM pg_stat_activity WHERE pid = $session->{pid}")
+	  or die "process $session->{pid} does not wait for $event";
+	return;
+}
+
+# A signal has the session look at its timers.  What interrupts a wait reads the machine's
+# clock, which is ahead of the one that has been set: time has passed at once.
+move_on(-20 - $clock);
+sub let_time_pass
+{
+	my ($session) = @_;
+
+	kill('ALRM', $session->{pid}) or die "could not signal process $session->{pid}: $!";
+	return;
+}
+
+set_parameter($realm, 'synchronous_standby_names', 'missing');
+# the checkpointer tells the others of it
+$realm->safe_psql('postgres', 'CHECKPOINT');
+my ($notifier, $late, $in_time) = map { open_session($realm) } (1 .. 3);
+$_->{pid} = $_->query_safe('SELECT pg_backend_pid()') foreach ($notifier, $late, $in_time);
+$notifier->query_safe('BEGIN; CREATE TABLE what_is_written (); NOTIFY x');
+start_statement($notifier, 'COMMIT');
+wait_for($notifier, 'SyncRep');
+$late->query_safe("BEGIN; SELECT count(*) FROM $calls{lease}; NOTIFY x");
+start_statement($late, 'COMMIT');
+wait_for($late, 'object');
+let_time_pass($late);
+$realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $late->{pid}")
+  or fail('who waits in its commit is not terminated');
+
+# After that it takes its time.
+start_statement($in_time, "SELECT count(*) FROM scru64_realm.lease(8, 'in time')");
+wait_for($in_time, 'SyncRep');
+let_time_pass($in_time);
+set_parameter($realm, 'synchronous_standby_names', '');
+($out, $err) = ('', '');
+eval { ($out, $err) = try_statement($in_time, 'SELECT 2') };
+is("$out$err", "1\n2", 'who has committed is left to wait for a standby, and gets its answer');
+is( $realm->safe_psql('postgres', "SELECT string_agg(holder, ' ' ORDER BY change) FROM scru64_realm.ledger"),
+	'renewed in time', 'who was terminated has leased nothing');
+$_->quit foreach ($notifier, $in_time);
+eval { $late->quit };
 
 # Who commits in time and goes on is left alone.
 $session = open_session($realm);

@@ -32,10 +32,18 @@ PG_FUNCTION_INFO_V1(scru64_keep_short);
 static int64 called_ms = 0;
 static TimeoutId timeout = MAX_TIMEOUTS;
 
-/* In a signal handler: what pg_terminate_backend() does, also while the session is idle. */
+/*
+ * In a signal handler: what pg_terminate_backend() does, also while the session is idle.
+ *
+ * Once the transaction commits, it may wait for the disk and for standbys: terminated then,
+ * the session would leave what is committed unacknowledged.  (A subtransaction that ends is
+ * not "in a transaction" either, but its transaction goes on.)
+ */
 static void
 terminate_session(void)
 {
+	if (GetCurrentTransactionNestLevel() == 1 && !IsTransactionState())
+		return;
 	ProcDiePending = true;
 	InterruptPending = true;
 	SetLatch(MyLatch);
@@ -58,37 +66,44 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId 
 		begin_timeout();
 }
 
+/*
+ * Others' callbacks may come after this one, and wait: as that of postgres_fdw does for the
+ * commit of another server.  Until the commit record is written, time runs.
+ */
 static void
 at_transaction_end(XactEvent event, void *arg)
 {
-	int64		began_ms = called_ms;
-
 	(void) arg;
 	if (called_ms == 0)
 		return;
-	/* from here on the commit may wait for the disk and for standbys */
-	disable_timeout(timeout, false);
-	called_ms = 0;
 	if (event == XACT_EVENT_PRE_PREPARE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot PREPARE a transaction that has called a function of a realm"),
 				 errdetail("Until it is ended, others who lease from the realm would have to wait."),
 				 errhint("Call the function in a transaction of its own, and commit that.")));
-	if (event == XACT_EVENT_PRE_COMMIT && monotonic_ms() - began_ms >= LONGEST_MS)
+	if (event != XACT_EVENT_PRE_COMMIT)
+	{
+		disable_timeout(timeout, false);
+		called_ms = 0;
+	}
+	else if (monotonic_ms() - called_ms >= LONGEST_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("transaction was open for too long after it called a function of a realm"),
 				 errdetail("It is at most %d seconds. Nothing was leased, renewed, released or split.",
 						   LONGEST_MS / 1000),
 				 errhint("Call the function in a transaction of its own, and commit at once.")));
+	else
+		/* anew: timeouts go by the clock, which may have been set back */
+		begin_timeout();
 }
 
 /*
  * scru64_realm_internal.keep_short() -> void
  *
- * From here on this transaction has 15 seconds: then its session is terminated, and if
- * it commits all the same that is an error (25000).  PREPARE TRANSACTION is one (0A000).
+ * From here on this transaction has 15 seconds to commit: then its session is terminated,
+ * or the commit is an error (25000).  PREPARE TRANSACTION is one (0A000).
  */
 Datum
 scru64_keep_short(PG_FUNCTION_ARGS)
