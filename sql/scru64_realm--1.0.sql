@@ -122,8 +122,9 @@ ALTER TABLE ledger
 	ADD CHECK ((last_id::bigint) >> 24 > 0),
 	ADD CHECK (parent <> lease_id);
 
--- What is occupied now, out of a long history
+-- What is occupied now, out of a long history; what came out of a split
 CREATE INDEX ledger_occupied_until ON ledger (occupied_until) INCLUDE (node_ctr_range, granted_at);
+CREATE INDEX ledger_parent ON ledger (parent) WHERE parent IS NOT NULL;
 
 COMMENT ON TABLE ledger IS 'all leases, with those that have ended; lease_id is the holder''s secret';
 COMMENT ON COLUMN ledger.lease_id IS 'secret that renews, releases and splits the lease';
@@ -200,7 +201,7 @@ INSERT INTO settings DEFAULT VALUES;
 -- A call that changes a lease takes the weakest lock on allocator before it reads the
 -- settings and the clock. The owner's functions take the strongest: then no call goes by
 -- older settings. A call that looks for a free node locks turn, if that can be had soon,
--- only so that not all of them look at the same node.
+-- only so that not all of them look at the same node. The order is: allocator, settings, turn.
 CREATE TABLE allocator ();
 CREATE TABLE turn ();
 
@@ -305,7 +306,6 @@ BEGIN
 	asked.within := within;
 
 	PERFORM begin_call();
-	PERFORM commit_durably();
 	has_turn := has_turn();
 	PERFORM set_config('lock_timeout', patience, true);
 	FOR attempt IN 1 .. attempts LOOP
@@ -372,7 +372,6 @@ BEGIN
 	realm_clock := locked.clock;
 	cap := cap(granted_at, realm_clock);
 	expires_at := CASE WHEN is_endless(ttl) THEN 'infinity' ELSE least(locked.since + ttl, cap) END;
-	PERFORM commit_durably();
 	BEGIN
 		UPDATE ledger AS l
 		SET expires_at = greatest(l.expires_at, renew.expires_at),
@@ -461,7 +460,6 @@ BEGIN
 				DETAIL = format('It expires at %s, and what comes out of a split begins at %s.', until, since),
 				HINT = 'Renew the lease, then split it.';
 	END IF;
-	PERFORM commit_durably();
 	UPDATE ledger AS l
 	SET released_at = since, occupied_until = since, last_id = locked.last_id, clock_reading = locked.clock, change = nextval('change')
 	WHERE l.lease_id = split.lease_id;
@@ -569,36 +567,39 @@ COMMENT ON COLUMN capacity.available IS 'nodes of this size that are free, if no
 --
 -- While one of these functions waits for a lock, others wait behind it: hence a lock_timeout
 -- of 2 seconds. Those that wait for calls have 20, which is longer than a transaction that has
--- called the realm is open. That of revoke() and something_was_lost() is 60: they hold up only
--- calls that have to be held up.
+-- called the realm is open. That of something_was_lost() is 60: it holds up only calls that
+-- have to be held up.
 -- ---------------------------------------------------------------------------
 
+-- It waits for calls, so that nothing escapes it that they lease or split meanwhile.
 CREATE FUNCTION scru64_realm.revoke(lease_id uuid) RETURNS bigint
-	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '60s'
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
 AS $$
 #variable_conflict error
 DECLARE
 	revoked bigint;
 BEGIN
-	PERFORM commit_durably();
+	PERFORM wait_for_calls();
 	UPDATE ledger AS l SET revoked_at = clock()
 	WHERE l.lease_id = revoke.lease_id AND l.released_at IS NULL AND l.revoked_at IS NULL AND l.expires_at > clock();
 	GET DIAGNOSTICS revoked = ROW_COUNT;
-	RETURN revoked;
+	RETURN revoked + (SELECT coalesce(sum(revoke(l.lease_id)), 0) FROM ledger AS l WHERE l.parent = revoke.lease_id);
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.revoke(uuid) IS 'have an active lease not be renewed; returns 1, or 0 if there is none';
+COMMENT ON FUNCTION scru64_realm.revoke(uuid) IS 'have an active lease, or all that it was split into, not be renewed; returns how many';
 
 -- A lease_id that is written as a literal is a text, too.
 CREATE FUNCTION scru64_realm.revoke(holder text) RETURNS bigint
-	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '60s'
+	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
 AS $$
 #variable_conflict error
+DECLARE
+	digits text := lower(translate(left(revoke.holder, 100), '{-}', ''));
 BEGIN
+	PERFORM wait_for_calls();
 	RETURN (SELECT coalesce(sum(revoke(l.lease_id)), 0) FROM ledger AS l
-			WHERE l.holder = revoke.holder
-			   OR replace(l.lease_id::text, '-', '') = lower(translate(revoke.holder, '{-}', '')));
+			WHERE l.holder = revoke.holder OR digits IN (replace(l.lease_id::text, '-', ''), replace(l.parent::text, '-', '')));
 END
 $$;
 
@@ -617,7 +618,6 @@ BEGIN
 				DETAIL = 'Generators may be ahead of their clock by 10 seconds, and one that stops by its clock has then used IDs of that time.',
 				HINT = 'Give 11 seconds or more, or also even_if_unsafe => true.';
 	END IF;
-	PERFORM commit_durably();
 	PERFORM wait_for_calls();
 	UPDATE settings AS s SET guard = set_guard.guard;
 END
@@ -656,7 +656,7 @@ DECLARE
 	failover failover;
 	before failover;
 BEGIN
-	PERFORM commit_durably();
+	PERFORM begin_change();
 	LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM note_failover();
 	failover := last_failover();
@@ -676,15 +676,14 @@ AS $$
 DECLARE
 	failover failover;
 BEGIN
-	PERFORM commit_durably();
+	-- before there are marks: they stay also where this fails
+	PERFORM wait_for_calls();
 	LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM note_failover();
 	failover := begin_wait(1);
 	failover.granting_from := greatest(failover.granting_from, until);
 	failover.lost_until := greatest(failover.lost_until, until);
 	PERFORM set_failover(failover);
-	-- calls that began before this will commit
-	PERFORM wait_for_calls();
 	RETURN failover.granting_from;
 END
 $$;
@@ -749,7 +748,6 @@ COMMENT ON FUNCTION scru64_realm.prune(interval) IS 'delete leases that ended lo
 -- that any standby that is promoted has it, too; for leases that may be lost, at once.
 CREATE FUNCTION limits(
 	clock timestamptz,
-	OUT guard interval,
 	OUT slack interval,				-- greater than the difference of clocks
 	OUT max_ttl interval,
 	OUT first_ttl interval,
@@ -758,7 +756,7 @@ CREATE FUNCTION limits(
 )
 	LANGUAGE sql
 BEGIN ATOMIC
-	SELECT s.guard, greatest(s.guard, interval '30 s'),
+	SELECT greatest(s.guard, interval '30 s'),
 		   CASE WHEN clock >= s.next_from THEN s.next_max_ttl ELSE s.max_ttl END,
 		   CASE WHEN clock >= s.next_from THEN s.next_first_ttl ELSE s.first_ttl END,
 		   greatest(s.max_ttl, s.next_max_ttl), greatest(s.first_ttl, s.next_first_ttl)
@@ -1017,10 +1015,17 @@ BEGIN
 END
 $$;
 
--- The commit is acknowledged when it is on disk, and on those of synchronous standbys: a
--- crash must not lose a lease that its holder uses.
-CREATE FUNCTION commit_durably() RETURNS void LANGUAGE plpgsql AS $$
+-- Whoever waits for others needs snapshots taken after that, to see the leases and settings
+-- that those committed. And the commit is acknowledged when it is on disk, and on those of
+-- synchronous standbys: a crash must not lose a lease that its holder uses.
+CREATE FUNCTION begin_change() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+		RAISE EXCEPTION 'cannot change a realm in a transaction with isolation level %', current_setting('transaction_isolation')
+			USING ERRCODE = 'active_sql_transaction',
+				DETAIL = 'It does not see what others have committed since it began.',
+				HINT = 'Use isolation level read committed.';
+	END IF;
 	IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
 		PERFORM set_config('synchronous_commit', 'on', true);
 	END IF;
@@ -1032,16 +1037,10 @@ $$;
 -- lease soon after its granted_at.
 CREATE FUNCTION keep_short() RETURNS void LANGUAGE c AS '$libdir/scru64', 'scru64_keep_short';
 
--- lease(), renew(), release() and split() begin with this. They need snapshots taken after
--- they have waited for others, to see the leases and settings that those committed.
+-- lease(), renew(), release() and split() begin with this.
 CREATE FUNCTION begin_call() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-		RAISE EXCEPTION 'cannot change a lease in a transaction with isolation level %', current_setting('transaction_isolation')
-			USING ERRCODE = 'active_sql_transaction',
-				DETAIL = 'It does not see what others have committed since it began.',
-				HINT = 'Use isolation level read committed.';
-	END IF;
+	PERFORM begin_change();
 	PERFORM keep_short();
 	LOCK TABLE allocator IN ACCESS SHARE MODE;
 	PERFORM note_failover();
@@ -1053,6 +1052,7 @@ CREATE FUNCTION wait_for_calls() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	callers text;
 BEGIN
+	PERFORM begin_change();
 	LOCK TABLE allocator IN ACCESS EXCLUSIVE MODE;
 EXCEPTION WHEN lock_not_available THEN
 	SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
@@ -1419,7 +1419,6 @@ BEGIN
 						   'A lease for longer is one without end, which the owner can ask for.');
 	max_ttl := in_seconds(max_ttl);
 	first_ttl := in_seconds(first_ttl);
-	PERFORM commit_durably();
 	PERFORM wait_for_calls();
 	-- a raise is counted from here on
 	PERFORM keep_short();

@@ -470,7 +470,7 @@ sub expected_split
 	{
 		my $child = shift(@ids) || 'missing';
 		my %asked = map { $_ => $held->{$_} } qw(ttl within holder endless);
-		my $spec = grant($child, $since, $lo, $size, $held->{expires}, $until, \%asked);
+		my $spec = grant($child, $since, $lo, $size, $held->{expires}, $until, { %asked, parent => $id });
 
 		push @children, join(',', $child, $spec, $since, shown($reported));
 	}
@@ -480,9 +480,15 @@ sub expected_split
 sub expected_revoke
 {
 	my ($at, $whose) = @_;
-	my @revoked = grep { is_active($at, $_) && !defined $_->{revoked} }
-	  exists $lease{$whose} ? $lease{$whose} : grep { $_->{holder} eq $whose } values %lease;
+	my @revoked = grep { is_active($at, $_) && !defined $_->{revoked} } grep { $_->{holder} eq $whose } values %lease;
+	my @ids = ($whose);
 
+	# or by its lease_id, with what it was split into
+	while (defined(my $id = shift @ids))
+	{
+		push @revoked, grep { is_active($at, $_) && !defined $_->{revoked} } $lease{$id} || ();
+		push @ids, grep { ($lease{$_}{parent} || '') eq $id } keys %lease;
+	}
 	$_->{revoked} = $at foreach (@revoked);
 	return scalar(@revoked);
 }

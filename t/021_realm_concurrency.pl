@@ -126,9 +126,9 @@ sub node_of
 
 sub wait_for_waiter
 {
-	my ($type) = @_;
+	my ($type, $count) = (@_, 1);
 
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND locktype = '$type'")
+	$node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_locks WHERE NOT granted AND locktype = '$type'")
 	  or die 'nobody waits';
 	return;
 }
@@ -141,15 +141,17 @@ my %calls = (
 	renew => "scru64_realm.renew('$renewed')",
 	release => "scru64_realm.release('$renewed')",
 	split => "scru64_realm.split('$renewed', 9)");
-foreach my $call (sort keys %calls)
+my @sets = ("set_max_ttl('1 hour')", "set_first_ttl('1 hour')", "set_guard('40 s')", "prune('1 hour')");
+foreach my $call ((map { $calls{$_} } sort keys %calls),
+	map { "scru64_realm.$_" } @sets, "revoke('one')", "revoke('$renewed'::uuid)", 'nothing_was_lost()', 'something_was_lost()')
 {
 	foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 	{
 		$one->query_safe("BEGIN ISOLATION LEVEL $level");
-		($out, $err) = try_statement($one, "SELECT $calls{$call}");
+		($out, $err) = try_statement($one, "SELECT $call");
 		like(
 			$err,
-			qr/ERROR:  25001: cannot change a lease in a transaction with isolation level \L$level\E\nDETAIL:.*\nHINT:  Use isolation level read committed/,
+			qr/ERROR:  25001: cannot change a realm in a transaction with isolation level \L$level\E\nDETAIL:.*\nHINT:  Use isolation level read committed/,
 			"$call, $level: 25001");
 		$one->query_safe('ROLLBACK');
 	}
@@ -193,7 +195,6 @@ $one->query_safe('ROLLBACK');
 
 # What its owner sets waits for those who go by what was set before.
 $renewed = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour', node_id => 110)");
-my @sets = ("set_max_ttl('1 hour')", "set_first_ttl('1 hour')", "set_guard('40 s')", "prune('1 hour')");
 foreach my $set (@sets)
 {
 	$one->query_safe("BEGIN; SELECT scru64_realm.renew('$renewed', '3 hours')");
@@ -228,6 +229,30 @@ like(
 	'who waits for too long is told for whom');
 $one->query_safe('COMMIT');
 $node->safe_psql('postgres', "UPDATE scru64_realm.settings SET guard = '30 s', max_ttl = '24 hours', first_ttl = '24 hours'");
+
+# What is leased or split while a lease is revoked does not escape that: by its holder, or by
+# the lease that was split.
+foreach my $whose ("'%s'", "'%s'::uuid", "'revoked'")
+{
+	my $parent = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'revoked')");
+
+	$one->query_safe('BEGIN');
+	my $other = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'revoked')");
+	my ($child, $parted) = split(/\n/, $one->query_safe("SELECT lease_id FROM scru64_realm.split('$parent', 9)"));
+	my @revoked = ($child, split(/\n/, $one->query_safe("SELECT lease_id FROM scru64_realm.split('$parted', 10)")));
+	push @revoked, $other if $whose =~ /revoked/;
+	start_statement($two, sprintf("SELECT scru64_realm.revoke($whose)", $parent));
+	wait_for_waiter('relation');
+	$one->query_safe('COMMIT');
+	($out, $err) = try_statement($two, 'SELECT NULL');
+	is("$out$err", scalar(@revoked) . "\n", "revoke($whose): what becomes active meanwhile");
+	foreach my $id (@revoked)
+	{
+		($out, $err) = try_statement($two, "SELECT scru64_realm.renew('$id')");
+		like($err, qr/ERROR:  55000: lease was revoked/, "revoke($whose): it is not renewed");
+	}
+	$one->query_safe("DELETE FROM scru64_realm.ledger WHERE holder = 'revoked'");
+}
 
 # A lease that is renewed at the last moment, while somebody else asks for the node:
 # it is in nobody's way until that is committed, and then it is.
@@ -309,6 +334,37 @@ set_parameter($node, 'scru64.node_spec', '0/8');
 $two->query_safe("LOAD 'scru64'; SET scru64.node_spec = ''");
 is($two->query_safe(node_of("8, 'x'")), 2, 'neither of them is leased');
 
-$_->quit foreach ($one, $two);
+#
+# something_was_lost()
+#
+# A call that is about to notice a failover does not stop it.
+my $gate = open_session($node);
+$node->safe_psql('postgres', "SELECT setval('scru64_realm_internal.last_identity', 5)");
+$gate->query_safe('BEGIN; LOCK TABLE scru64_realm.settings IN SHARE ROW EXCLUSIVE MODE');
+start_statement($one, 'SELECT scru64_realm.something_was_lost()');
+wait_for_waiter('relation');
+start_statement($two, "SELECT scru64_realm.lease(8, 'x')");
+wait_for_waiter('relation', 2);
+$gate->query_safe('COMMIT');
+($out, $err) = try_statement($one, 'SELECT 1');
+is($err, '', 'something_was_lost(), while a call notices a failover');
+($out, $err) = try_statement($two, 'SELECT 1');
+like($err, $waits, 'after which the call is refused');
+
+# Where it fails, it has not begun to wait, and is not taken back either.
+$node->safe_psql('postgres', "UPDATE test_clock SET moved = moved + '2 days'");
+$node->safe_psql('postgres', "ALTER FUNCTION scru64_realm.something_was_lost SET lock_timeout = '100ms'");
+$one->query_safe("BEGIN; SELECT FROM scru64_realm.lease(8, 'one')");
+($out, $err) = try_statement($two, 'SELECT scru64_realm.something_was_lost()');
+like($err, qr/ERROR:  55P03: could not lock out calls of the realm/, 'something_was_lost() does not outlast a call');
+$one->query_safe('COMMIT');
+$two->query_safe('SELECT scru64_realm.something_was_lost()');
+($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'x')");
+like($err, $waits, 'it is tried again');
+$two->query_safe('SELECT scru64_realm.nothing_was_lost()');
+($out, $err) = try_statement($two, "SELECT scru64_realm.lease(8, 'x')");
+is($err, '', 'and one nothing_was_lost() takes it back');
+
+$_->quit foreach ($one, $two, $gate);
 $node->stop;
 done_testing();
