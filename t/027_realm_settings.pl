@@ -1,4 +1,5 @@
-# max_ttl is raised around a promotion; and owners say that the realm has lost something.
+# How long a realm waits; max_ttl is raised around a promotion; and owners say that the realm
+# has lost something.
 #
 # Clocks stand still where they are set: times are seconds.
 
@@ -26,9 +27,37 @@ sub seconds_of
 }
 
 #
-# max_ttl is raised, and standbys are promoted just before that counts and just after
+# The table of waits in doc/realm.md
 #
 my $realm = start_realm('raised');
+my $page = slurp_file("$FindBin::RealBin/../doc/realm.md");
+my @waits = $page =~ /^\|(?:up to |)(\d+ \w+)(?: or more,.*|)\|(\d[\w ]+)\|$/mg;
+my $longest = $waits[-1];
+
+# How much longer new leases wait than the page says, and nodes that were leased before
+sub wait_differs
+{
+	my ($since, $wait, $more) = (@_, 0);
+
+	return ask($realm, qq(
+SELECT extract(epoch FROM w.granting_from - now() - interval '$wait')::integer,
+	   extract(epoch FROM w.lost_until - now() - interval '$longest')::integer
+FROM scru64_realm_internal.longest_wait(ROW(now(), now() - interval '$since' - interval '$more s', 'epoch', 'epoch')::scru64_realm_internal.failover) AS w));
+}
+
+cmp_ok(scalar(@waits), '>=', 8, 'doc/realm.md has a table of waits');
+foreach my $n (0 .. $#waits / 2)
+{
+	is(wait_differs(@waits[ 2 * $n, 2 * $n + 1 ]), '0|0', "doc/realm.md: the last change was $waits[2 * $n] ago");
+}
+is(wait_differs('0 s', $waits[1]), '0|0', 'doc/realm.md: no wait is shorter than the first');
+is(wait_differs(@waits[ 0, 1 ], 1), '1|0', 'doc/realm.md: then the wait grows');
+is(wait_differs(@waits[ -2, -1 ], -1), '-1|0', 'doc/realm.md: up to the last');
+is(wait_differs('10 years', $longest), '0|0', 'doc/realm.md: and no further');
+
+#
+# max_ttl is raised, and standbys are promoted just before that counts and just after
+#
 at(-4900, $realm);
 is(seconds_of($realm, "set_max_ttl('$max_ttl s')"), -4900, 'a reduction counts at once');
 my $grown = lease($realm, 'grown', node_id => 10);
