@@ -26,7 +26,6 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
-#include "utils/tuplestore.h"
 
 #include "ceiling/ceiling.h"
 #include "clock.h"
@@ -261,18 +260,6 @@ scru64_generate(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(next_id(&call));
 }
 
-static int32
-checked_count(int32 count)
-{
-	if (count < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("count must not be negative"),
-				 errdetail("The count is %d.", count),
-				 errhint("Ask for 0 or more IDs.")));
-	return count;
-}
-
 /*
  * scru64_generate(count integer) -> setof scru64
  *
@@ -282,33 +269,18 @@ checked_count(int32 count)
 Datum
 scru64_generate_count(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	FuncCallContext *funcctx;
-
-	/* in FROM, where they are kept until they are read */
-	if (rsinfo != NULL && IsA(rsinfo, ReturnSetInfo) &&
-		(rsinfo->allowedModes & SFRM_Materialize_Preferred))
-	{
-		int32		count = checked_count(PG_GETARG_INT32(0));
-		Call		call = {0};
-
-		InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-		for (int32 i = 0; i < count; i++)
-		{
-			int64		next = next_id(&call);
-			Datum		id = Int64GetDatumFast(next);	/* allocates nothing */
-			bool		isnull = false;
-
-			CHECK_FOR_INTERRUPTS();
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &id, &isnull);
-		}
-		return (Datum) 0;
-	}
 
 	if (SRF_IS_FIRSTCALL())
 	{
-		int32		count = checked_count(PG_GETARG_INT32(0));
+		int32		count = PG_GETARG_INT32(0);
 
+		if (count < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("count must not be negative"),
+					 errdetail("The count is %d.", count),
+					 errhint("Ask for 0 or more IDs.")));
 		funcctx = SRF_FIRSTCALL_INIT();
 		funcctx->max_calls = (uint64) count;
 	}
