@@ -91,7 +91,7 @@ attach_configured(void)
 		now = clock_tick();
 		if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance_ticks()))
 			clock_behind(spec->node_prev);
-		slot = node_slots_find(spec->node, now, allowance_ticks(), &state, &conflict);
+		slot = node_slots_find(spec->node, now, &state, &conflict);
 		if (slot == NULL)
 			node_overlaps(&conflict);
 	} while (!continue_after_prev(generation, slot, state));
@@ -164,7 +164,7 @@ look_at_configured(uint64 now)
 	uint64		ceiling;
 	NodeReport	look;
 
-	if (!node_slots_look(configured_node.node, now, allowance_ticks(), &look))
+	if (!node_slots_look(configured_node.node, now, &look))
 		node_overlaps(&look);
 	if (ceiling_generation() == 0 && ceiling_page_look(&ceiling, true))
 		look.state = NODE_STATE_NO_ID | scru64_compose(ceiling, 0);

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "settings.h"
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
 
@@ -73,9 +74,9 @@ recall_state(NodeKey key)
 
 /* Is a node with this state in use?  Not if its last ID is older than the allowance. */
 static bool
-is_in_use(uint64 state, uint64 now, uint64 allowance)
+is_in_use(uint64 state, uint64 now)
 {
-	return node_state_tick(state) + allowance >= now;
+	return node_state_tick(state) + allowance_ticks() >= now;
 }
 
 /* The first slot from this one on whose node overlaps another; or NULL. */
@@ -94,7 +95,7 @@ next_overlapping(NodeSlot *slot, Scru64Node node)
 
 /* Does a node without a slot overlap one that is in use, *conflict? */
 static bool
-overlaps_in_use(Scru64Node node, uint64 now, uint64 allowance, NodeReport *conflict)
+overlaps_in_use(Scru64Node node, uint64 now, NodeReport *conflict)
 {
 	NodeSlot   *slot = node_slots->slots;
 
@@ -103,7 +104,7 @@ overlaps_in_use(Scru64Node node, uint64 now, uint64 allowance, NodeReport *confl
 	for (; (slot = next_overlapping(slot, node)) != NULL; slot++)
 	{
 		slot_report(slot, conflict);
-		if (is_in_use(conflict->state, now, allowance))
+		if (is_in_use(conflict->state, now))
 			return true;
 	}
 	return false;
@@ -117,8 +118,7 @@ overlaps_in_use(Scru64Node node, uint64 now, uint64 allowance, NodeReport *confl
  * is looked at again.
  */
 static bool
-forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
-				   NodeReport *conflict)
+forget_overlapping(Scru64Node node, uint64 now, NodeReport *conflict)
 {
 	NodeSlot   *slot = node_slots->slots;
 
@@ -127,7 +127,7 @@ forget_overlapping(Scru64Node node, uint64 now, uint64 allowance,
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
 		uint64		left = slot_evict(slot);
 
-		if (is_in_use(left, now, allowance))
+		if (is_in_use(left, now))
 		{
 			slot_give(slot, key, left);
 			slot_report(slot, conflict);
@@ -185,8 +185,7 @@ has_foreign_id(NodeSlot *slot, Scru64Node node)
 }
 
 static NodeSlot *
-find_or_start(Scru64Node node, uint64 now, uint64 allowance,
-			  NodeReport *conflict)
+find_or_start(Scru64Node node, uint64 now, NodeReport *conflict)
 {
 	NodeKey		key = node_key(node);
 	NodeSlot   *slot = find_slot(key);
@@ -196,12 +195,12 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 		return slot;
 	if (slot != NULL)
 		forget_state(slot_evict(slot));
-	if (overlaps_in_use(node, now, allowance, conflict))
+	if (overlaps_in_use(node, now, conflict))
 		return NULL;
 	left = recall_state(key);
 	if (left == 0)
 	{
-		if (!forget_overlapping(node, now, allowance, conflict))
+		if (!forget_overlapping(node, now, conflict))
 			return NULL;
 		left = new_start(node_slots->floor);
 	}
@@ -209,10 +208,7 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
 }
 
 /*
- * Find or make the slot of a node.
- *
- *	now			the clock, in ticks
- *	allowance	scru64.rollback_allowance, in ticks
+ * Find or make the slot of a node.  now is the clock, in ticks.
  *
  * NULL if the node overlaps another one that is in use, *conflict.  Else *state is
  * the node's.  The slot stays mapped for as long as the backend runs, but may be given to
@@ -220,15 +216,14 @@ find_or_start(Scru64Node node, uint64 now, uint64 allowance,
  * ceiling was loaded.
  */
 NodeSlot *
-node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
-				NodeReport *conflict)
+node_slots_find(Scru64Node node, uint64 now, uint64 *state, NodeReport *conflict)
 {
 	NodeSlot   *slot;
 
 	ensure_slots();
 
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	slot = find_or_start(node, now, allowance, conflict);
+	slot = find_or_start(node, now, conflict);
 	if (slot != NULL)
 		*state = pg_atomic_read_u64(&slot->state);
 	LWLockRelease(&node_slots->lock);
@@ -241,7 +236,7 @@ node_slots_find(Scru64Node node, uint64 now, uint64 allowance, uint64 *state,
  * without a slot a start like that which it would get.
  */
 bool
-node_slots_look(Scru64Node node, uint64 now, uint64 allowance, NodeReport *look)
+node_slots_look(Scru64Node node, uint64 now, NodeReport *look)
 {
 	NodeSlot   *slot;
 	bool		is_free = true;
@@ -251,7 +246,7 @@ node_slots_look(Scru64Node node, uint64 now, uint64 allowance, NodeReport *look)
 	slot = find_slot(node_key(node));
 	if (slot != NULL)
 		slot_report(slot, look);
-	else if (overlaps_in_use(node, now, allowance, look))
+	else if (overlaps_in_use(node, now, look))
 		is_free = false;
 	else
 		look->state = NODE_STATE_NO_ID |
