@@ -113,7 +113,8 @@ activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
 	uint64		back_from;
 
 	(void) scru64_leased_end();
-	if (!scru64_leased_activate(lease, lease->start_tick, &back_from))
+	if (!scru64_leased_activate(lease, lease->start_tick, refresh_plan(worker)->clock_tick,
+								&back_from))
 		return quarantine(worker, call, lease);
 	worker->info.size_changed_at = 0;
 	worker->info.size_reason[0] = '\0';
@@ -154,12 +155,13 @@ activate_standby_lease(Worker *worker)
 	bool		in_window;
 	bool		activated;
 	uint64		start;
+	uint64		back_from;
 
 	lease.is_standby_lease = false;
 	StartTransactionCommand();
 	start = Max(lease.start_tick, scru64_ceiling_lock());
 	in_window = start < lease.limit_tick;
-	activated = in_window && scru64_leased_activate(&lease, start, NULL);
+	activated = in_window && scru64_leased_activate(&lease, start, 0, &back_from);
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(context);
 	ereport(LOG,
@@ -196,6 +198,7 @@ resume_lease(Worker *worker)
 	HeldLease	lease;
 	NodeReport	look;
 	uint64		ceiling = 0;
+	uint64		back_from;
 	bool		has_ceiling = !RecoveryInProgress() && load_ceiling();
 	bool		resumed;
 
@@ -208,7 +211,7 @@ resume_lease(Worker *worker)
 	resumed = scru64_leased_recall(&lease) && lease.conninfo_hash == worker->held.conninfo_hash &&
 		(lease.is_standby_lease || scru64_leased_look(&look) ||
 		 (lease.start_tick < ceiling && ceiling <= lease.limit_tick &&
-		  scru64_leased_activate(&lease, ceiling, NULL)));
+		  scru64_leased_activate(&lease, ceiling, 0, &back_from)));
 	if (has_ceiling)
 		CommitTransactionCommand();
 	if (resumed)

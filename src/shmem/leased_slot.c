@@ -34,7 +34,6 @@
 #include "clock.h"
 #include "settings.h"
 #include "shmem/leased_slot.h"
-#include "type/id_time.h"
 
 /*
  * The lease that a worker leaves to the next one under the same postmaster.
@@ -167,21 +166,6 @@ own_clock_tick(void)
 }
 
 /*
- * Is a tick so far ahead of this server's clock, and of the realm's, that a node which
- * begins there has no ID before long?  Then a clock was wrong when it was entered or closed,
- * and must not leave the server without IDs: that is what a new lease is for.
- */
-static bool
-is_out_of_reach(uint64 tick, const HeldLease *lease)
-{
-	TimestampTz realm_clock = lease->realm_clock +
-		(monotonic_ms() - lease->heard_at_ms) * INT64CONST(1000);
-	uint64		now = Max(own_clock_tick(), tick_of_time(Max(realm_clock, UNIX_EPOCH_TIMESTAMP)));
-
-	return generator_hopeless(tick, now, allowance_ticks());
-}
-
-/*
  * Start the lease's node in the slot, which is free.  Lock held exclusively.
  *
  * It begins above the closed tick, also where that is not before the lease's limit: then it
@@ -210,19 +194,21 @@ start_leased(const HeldLease *lease, uint64 timestamp)
  * The sessions generate IDs of a lease, after the tick timestamp; that of a standby is
  * only kept.  False if its node overlaps one that is configured.
  *
- * If the caller allows it, IDs and the watermark go back where all else is out of reach:
- * *back_from is the tick that they were after, or 0.  Where nobody has asked for the
- * watermark, only IDs are there.
+ * now is the later one of this server's clock and the realm's, in ticks, or 0.  If a node that
+ * begins after all others were would have no ID before long, a clock was wrong when that tick
+ * was entered or closed, and must not leave the server without IDs: that is what a new lease
+ * is for.  So IDs and the watermark go back then: *back_from is the tick that they were after,
+ * else 0.  Where nobody has asked for the watermark, only IDs are there.
  */
 bool
-scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 *back_from)
+scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uint64 *back_from)
 {
+	uint64		allowance = allowance_ticks();
 	uint64		last;
 	bool		is_free;
 
 	ensure_slots();
-	if (back_from != NULL)
-		*back_from = 0;
+	*back_from = 0;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_free = lease->is_standby_lease || !is_configured(lease->node);
 	if (lease->is_standby_lease)
@@ -230,9 +216,9 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 *back_fr
 	else if (is_free)
 	{
 		last = Max(node_slots->floor, node_slots->watermark.closed);
-		if (back_from != NULL && is_out_of_reach(last, lease))
+		if (now != 0 && generator_hopeless(last, now, allowance))
 			*back_from = last;
-		if (back_from != NULL && is_out_of_reach(node_slots->watermark.closed, lease))
+		if (now != 0 && generator_hopeless(node_slots->watermark.closed, now, allowance))
 			restart_watermark(timestamp);
 		start_leased(lease, timestamp);
 	}

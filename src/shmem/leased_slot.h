@@ -33,7 +33,7 @@ extern void forget_kept_lease(void);
 
 extern PGDLLEXPORT bool scru64_leased_recall(HeldLease *lease);
 extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 timestamp,
-													 uint64 *back_from);
+													 uint64 now, uint64 *back_from);
 extern PGDLLEXPORT void scru64_leased_update(const HeldLease *lease);
 extern PGDLLEXPORT Replacement scru64_leased_replace(const HeldLease *lease, uint64 *last_id);
 extern PGDLLEXPORT uint64 scru64_leased_end(void);
