@@ -36,8 +36,8 @@ forget_retired(int place)
 }
 
 /*
- * Keep the last ID of a node that has lost its slot.  A start need not be kept: the node
- * has issued nothing.
+ * Keep the last ID of a node that has lost its slot, in place of the one that was kept
+ * longest ago.  A start need not be kept: the node has issued nothing.
  */
 static void
 retire_state(NodeKey key, uint64 state)
@@ -46,9 +46,6 @@ retire_state(NodeKey key, uint64 state)
 
 	if (!node_state_is_id(state))
 		return;
-	/* a free place, or if there is none the next in turn */
-	for (int i = 0; i < RETIRED_NODES && node_slots->retired_keys[place] != 0; i++)
-		place = (place + 1) % RETIRED_NODES;
 	forget_retired(place);
 	node_slots->retired_keys[place] = key;
 	node_slots->retired_ids[place] = state;

@@ -128,7 +128,7 @@ typedef struct NodeSlots
 
 	/* For node_slots.c */
 	int			last_evicted;	/* the slot */
-	int			next_retired;	/* where the search for a place begins */
+	int			next_retired;	/* the place used longest ago */
 	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
 	uint64		retired_ids[RETIRED_NODES];
 
