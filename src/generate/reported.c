@@ -16,6 +16,8 @@
 
 #include "access/transam.h"
 #include "access/xact.h"
+#include "lib/qunique.h"
+#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
@@ -70,7 +72,9 @@ place_of(Snapshot snapshot)
 		xids[count++] = own;
 	place.xmax = widen_xid(snapshot->xmax,
 						   U64FromFullTransactionId(ReadNextFullTransactionId()));
-	place.running = count_distinct(xids, count);
+	/* one that is just being prepared is there twice */
+	qsort(xids, count, sizeof(TransactionId), xidComparator);
+	place.running = qunique(xids, count, sizeof(TransactionId), xidComparator);
 	pfree(xids);
 	return place;
 }

@@ -7,8 +7,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdlib.h>
-
 #include "pure/watermark_rules.h"
 
 static uint64_t
@@ -23,30 +21,6 @@ watermark_closed_below(const WatermarkView *view, uint64_t first)
 	uint64_t	above_all = greatest_of(view->top + 1, first_of_tick(view->tick));
 
 	return least_of(least_of(first, above_all), first_of_tick(view->ceiling + 1));
-}
-
-static int
-compare_xids(const void *a, const void *b)
-{
-	uint32_t	left = *(const uint32_t *) a;
-	uint32_t	right = *(const uint32_t *) b;
-
-	return (left > right) - (left < right);
-}
-
-uint32_t
-count_distinct(uint32_t *xids, uint32_t count)
-{
-	uint32_t	distinct = 0;
-
-	if (count > 0)
-		qsort(xids, count, sizeof(*xids), compare_xids);
-	for (uint32_t i = 0; i < count; i++)
-	{
-		if (i == 0 || xids[i] != xids[i - 1])
-			distinct++;
-	}
-	return distinct;
 }
 
 void

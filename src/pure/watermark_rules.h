@@ -117,12 +117,6 @@ widen_xid(uint32_t xid, uint64_t next)
 }
 
 /*
- * How many different transactions there are: a snapshot lists one that is just being
- * prepared twice.  Sorts them.
- */
-extern uint32_t count_distinct(uint32_t *xids, uint32_t count);
-
-/*
  * The watermarks that were found last, one for each snapshot: calls alone, without a
  * commit between them, do not push out older ones.  An answer holds for its snapshot, and
  * for all later ones.
