@@ -12,7 +12,6 @@
 #include "pg_compat.h"
 
 #include "miscadmin.h"
-#include "storage/ipc.h"
 #include "storage/shmem.h"
 
 #include "generate/session.h"

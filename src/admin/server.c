@@ -10,10 +10,8 @@
 
 #include "pg_compat.h"
 
-#include "access/xlog.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"

@@ -55,7 +55,6 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
-#include "utils/wait_event.h"
 
 #include "ceiling/ceiling.h"
 #include "ceiling/ceiling_page.h"

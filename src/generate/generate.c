@@ -21,11 +21,9 @@
 
 #include "pg_compat.h"
 
-#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "tcop/utility.h"
 
 #include "ceiling/ceiling.h"
 #include "clock.h"

@@ -39,11 +39,9 @@
 #include "pg_compat.h"
 
 #include "access/transam.h"
-#include "access/xact.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
-#include "tcop/utility.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
 
