@@ -185,24 +185,20 @@ COMMENT ON AGGREGATE max(scru64) IS 'maximum value of all scru64 input values';
 
 CREATE FUNCTION scru64_from_bigint(bigint) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_from_bytea(bytea) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_to_text(scru64) RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_from_bigint(bigint) IS 'convert bigint to scru64';
 COMMENT ON FUNCTION scru64_from_bytea(bytea) IS 'convert 8 bytes, big-endian, to scru64';
-COMMENT ON FUNCTION scru64_to_text(scru64) IS 'convert scru64 to text of 12 Base36 digits';
 
 -- Every scru64 is a bigint, so this way there is nothing to do, not even a
 -- table to rewrite. The other way the range is checked.
 CREATE CAST (scru64 AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint) AS ASSIGNMENT;
 
--- Assignment, so that an INSERT of a text value or parameter just works. To
--- text, every type has an assignment cast by itself: ours do the same, but build
--- the text in one step.
+-- Assignment, so that an INSERT of a text value or parameter just works.
 CREATE CAST (text AS scru64) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (varchar AS scru64) WITH INOUT AS ASSIGNMENT;
-CREATE CAST (scru64 AS text) WITH FUNCTION scru64_to_text(scru64) AS ASSIGNMENT;
-CREATE CAST (scru64 AS varchar) WITH FUNCTION scru64_to_text(scru64) AS ASSIGNMENT;
+CREATE CAST (scru64 AS text) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (scru64 AS varchar) WITH INOUT AS ASSIGNMENT;
 
 -- Explicit: bytes are nothing that one takes for an ID by accident.
 CREATE CAST (scru64 AS bytea) WITH FUNCTION scru64_send(scru64);
@@ -472,9 +468,9 @@ COMMENT ON COLUMN scru64_lease.failures IS 'attempts that have failed since the 
 COMMENT ON COLUMN scru64_lease.last_error IS 'why the last one failed';
 COMMENT ON COLUMN scru64_lease.last_error_at IS 'when it failed';
 COMMENT ON COLUMN scru64_lease.worker_pid IS 'process ID of the lease worker';
-COMMENT ON COLUMN scru64_lease.node_id_size IS 'size of the node';
-COMMENT ON COLUMN scru64_lease.size_changed_at IS 'when the size has followed the load last, by this server''s clock';
-COMMENT ON COLUMN scru64_lease.size_reason IS 'why it has, or why it could not';
+COMMENT ON COLUMN scru64_lease.node_id_size IS 'node_id_size of the leased node';
+COMMENT ON COLUMN scru64_lease.size_changed_at IS 'when node_id_size last followed the load, by this server''s clock';
+COMMENT ON COLUMN scru64_lease.size_reason IS 'why node_id_size did so, or could not';
 
 
 -- ---------------------------------------------------------------------------

@@ -277,8 +277,8 @@ DECLARE
 	attempts CONSTANT integer := CASE WHEN node_id IS NULL THEN 40 ELSE 4 END;
 	patience CONSTANT text := CASE WHEN node_id IS NULL THEN '200ms' ELSE '2s' END;
 	asked ledger;
-	whole int4multirange;
-	place int4multirange;
+	whole_region int4multirange;
+	region int4multirange;
 	has_turn boolean;
 	draft ledger;
 	granted ledger;
@@ -297,8 +297,8 @@ BEGIN
 	END IF;
 	PERFORM check_node_id_size(node_id_size, 'Few bits leave many for the counter; 8 are a good start.');
 	asked.ttl := check_ttl(ttl);
-	whole := int4multirange(place(node_id_size, node_id, within));
-	place := whole;
+	whole_region := int4multirange(requested_region(node_id_size, node_id, within));
+	region := whole_region;
 	asked.lease_id := request;
 	asked.node_id := node_id;
 	asked.node_id_size := node_id_size;
@@ -312,16 +312,16 @@ BEGIN
 		realm_clock := clock();
 		granted := repeated(asked, realm_clock);
 		EXIT WHEN granted.lease_id IS NOT NULL;
-		draft := draft(asked, place, realm_clock, NOT has_turn OR attempt > 1);
+		draft := draft(asked, region, realm_clock, NOT has_turn OR attempt > 1);
 		IF draft.node_id IS NOT NULL THEN
 			granted := enter_lease(draft);
 			EXIT WHEN granted.lease_id IS NOT NULL;
 			IF node_id IS NULL THEN
-				place := place - int4multirange(draft.node_ctr_range);
+				region := region - int4multirange(draft.node_ctr_range);
 			END IF;
-		ELSIF place <> whole THEN
+		ELSIF region <> whole_region THEN
 			-- others had all that looked free; by now they may have ended
-			place := whole;
+			region := whole_region;
 		ELSE
 			RAISE EXCEPTION 'realm is full'
 				USING ERRCODE = 'configuration_limit_exceeded',
@@ -504,16 +504,16 @@ COMMENT ON FUNCTION scru64_realm.clock() IS 'the time, for everything here';
 CREATE FUNCTION scru64_realm.free(
 	clock timestamptz,
 	until timestamptz,
-	place int4range DEFAULT '[0,16777216)'
+	region int4range DEFAULT '[0,16777216)'
 ) RETURNS int4multirange
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 AS $$
 BEGIN
-	RETURN int4multirange(place) - coalesce((SELECT range_agg(b.node_ctr_range) FROM busy(place, clock, until) AS b), '{}');
+	RETURN int4multirange(region) - coalesce((SELECT range_agg(b.node_ctr_range) FROM busy(region, clock, until) AS b), '{}');
 END
 $$;
 
-COMMENT ON FUNCTION scru64_realm.free IS 'node_ctr values in a place that can be leased from now until a time';
+COMMENT ON FUNCTION scru64_realm.free IS 'node_ctr values in a region that can be leased from now until a time';
 
 CREATE VIEW scru64_realm.leases WITH (security_barrier) AS
 	SELECT l.node_id, l.node_id_size, l.node_id || '/' || l.node_id_size AS node, l.holder, l.role,
@@ -726,8 +726,8 @@ BEGIN
 				  ELSE greatest(l.occupied_until, lost_until) END AS occupied_until
 	)
 	SELECT count(*), max(g.occupied_until) INTO pruned, pruned_until FROM gone AS g;
-	IF pruned_until > mark('pruned_until') THEN
-		PERFORM set_mark('pruned_until', pruned_until);
+	IF pruned_until > remembered('pruned_until') THEN
+		PERFORM remember('pruned_until', pruned_until);
 	END IF;
 	RETURN pruned;
 END
@@ -824,23 +824,23 @@ CREATE FUNCTION start(node_ctr_range int4range, granted_at timestamptz) RETURNS 
 -- Internal: failovers
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION mark(name text) RETURNS timestamptz LANGUAGE sql
+CREATE FUNCTION remembered(name text) RETURNS timestamptz LANGUAGE sql
 	RETURN (SELECT CASE WHEN us < 9223372036854775807 THEN timestamptz 'epoch' + us * interval '1 us' ELSE 'infinity' END
 			FROM coalesce(pg_sequence_last_value(('scru64_realm_internal.' || name)::regclass), 0) AS us);
 
-CREATE FUNCTION set_mark(name text, at timestamptz) RETURNS bigint LANGUAGE sql
+CREATE FUNCTION remember(name text, at timestamptz) RETURNS bigint LANGUAGE sql
 	RETURN setval(('scru64_realm_internal.' || name)::regclass,
 				  CASE WHEN isfinite(at) THEN (extract(epoch FROM at) * 1000000)::bigint ELSE 9223372036854775807 END);
 
 -- suffix: '_before' for the one before
 CREATE FUNCTION last_failover(suffix text DEFAULT '') RETURNS failover LANGUAGE sql
-	RETURN ROW(mark('noticed_at' || suffix), mark('known_until' || suffix),
-			   mark('granting_from' || suffix), mark('lost_until' || suffix))::failover;
+	RETURN ROW(remembered('noticed_at' || suffix), remembered('known_until' || suffix),
+			   remembered('granting_from' || suffix), remembered('lost_until' || suffix))::failover;
 
 CREATE FUNCTION set_failover(f failover, suffix text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM set_mark('noticed_at' || suffix, f.noticed_at), set_mark('known_until' || suffix, f.known_until),
-		set_mark('granting_from' || suffix, f.granting_from), set_mark('lost_until' || suffix, f.lost_until);
+	PERFORM remember('noticed_at' || suffix, f.noticed_at), remember('known_until' || suffix, f.known_until),
+		remember('granting_from' || suffix, f.granting_from), remember('lost_until' || suffix, f.lost_until);
 END
 $$;
 
@@ -1114,19 +1114,19 @@ $$;
 -- ---------------------------------------------------------------------------
 
 -- node_ctr values of the node with this node_id, or those within which any node will do
-CREATE FUNCTION place(node_id_size integer, node_id integer, within text) RETURNS int4range LANGUAGE plpgsql AS $$
+CREATE FUNCTION requested_region(node_id_size integer, node_id integer, within text) RETURNS int4range LANGUAGE plpgsql AS $$
 DECLARE
 	block integer := 1 << (24 - node_id_size);			-- node_ctr values of a node of this size
-	place int4range := coalesce(node_ctr_range(within), int4range(0, 16777216));
+	region int4range := coalesce(node_ctr_range(within), int4range(0, 16777216));
 	node_ctr_range int4range;
 BEGIN
-	IF upper(place) - lower(place) < block THEN
+	IF upper(region) - lower(region) < block THEN
 		RAISE EXCEPTION 'a node with a node_id_size of % does not fit into %', node_id_size, within
 			USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = format('It has %s node_ctr values, and %s has %s.', block, within, upper(place) - lower(place)),
+				DETAIL = format('It has %s node_ctr values, and %s has %s.', block, within, upper(region) - lower(region)),
 				HINT = 'Ask for a greater node_id_size.';
 	ELSIF node_id IS NULL THEN
-		RETURN place;
+		RETURN region;
 	ELSIF node_id NOT BETWEEN 0 AND (1 << node_id_size) - 1 THEN
 		RAISE EXCEPTION 'invalid node_id: %', node_id
 			USING ERRCODE = 'invalid_parameter_value',
@@ -1134,11 +1134,11 @@ BEGIN
 				HINT = 'Leave node_id out to get one that is free.';
 	END IF;
 	node_ctr_range := node_ctr_range(node_id, node_id_size);
-	IF NOT node_ctr_range <@ place THEN
+	IF NOT node_ctr_range <@ region THEN
 		RAISE EXCEPTION 'node %/% is not within %', node_id, node_id_size, within
 			USING ERRCODE = 'invalid_parameter_value',
 				DETAIL = format('A node_id of %s bits within it is %s to %s.', node_id_size,
-								lower(place) / block, upper(place) / block - 1),
+								lower(region) / block, upper(region) / block - 1),
 				HINT = 'Leave node_id out to get one that is free.';
 	END IF;
 	RETURN node_ctr_range;
@@ -1227,10 +1227,10 @@ BEGIN ATOMIC
 	SELECT f.setting FROM pg_file_settings AS f WHERE lower(f.name) = 'scru64.node_spec';
 END;
 
--- Nodes in a place that cannot be leased from now until a time: they are leased at some
+-- Nodes in a region that cannot be leased from now until a time: they are leased at some
 -- time between, or in use without a lease.
 CREATE FUNCTION busy(
-	place int4range,
+	region int4range,
 	clock timestamptz,
 	until timestamptz,
 	OUT node_ctr_range int4range,
@@ -1252,24 +1252,24 @@ BEGIN
 	FROM ledger AS l
 	-- "occupied" and this time overlap
 	WHERE l.occupied_until > least(clock, lost_renewals.lasted_until) AND l.granted_at < least(l.occupied_until, until)
-		AND l.node_ctr_range && place
+		AND l.node_ctr_range && region
 	UNION ALL
-	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_id FROM unleased() AS u WHERE u.node_ctr_range && place;
+	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_id FROM unleased() AS u WHERE u.node_ctr_range && region;
 END
 $$;
 
 -- node_ctr values of a free node in these places, or null: best fit
 --
--- In a gap of the free node_ctr values, a and b are the first and the last
--- place where a block of this size could begin or end. The free blocks of the gap, each
+-- In a gap of the free node_ctr values, a and b are the first value at
+-- which a block of this size could begin, and the last at which one could end. The free blocks of the gap, each
 -- as large as its alignment and the gap allow, grow from both ends to the middle. So the
 -- smallest one that is large enough begins at a or ends at b, and its size is the smaller
 -- one of the alignments of a and b. (0 is aligned to everything.)
 --
--- A call that looks beside others takes any place: best fit would find the same for all.
+-- A call that looks beside others takes any block: best fit would find the same for all.
 CREATE FUNCTION free_node(
 	asked ledger,
-	place int4multirange,
+	region int4multirange,
 	clock timestamptz,
 	until timestamptz,
 	anywhere boolean
@@ -1285,7 +1285,7 @@ BEGIN
 				ELSE b - (b & -b) END AS start
 	INTO first
 	FROM (SELECT (lower(gap) + block - 1) & -block AS a, upper(gap) & -block AS b
-		  FROM unnest(free(clock, until, range_merge(place)) * place) AS gap
+		  FROM unnest(free(clock, until, range_merge(region)) * region) AS gap
 		  -- each once, and not wherever a or b is written
 		  OFFSET 0) AS ends
 	WHERE a < b
@@ -1331,10 +1331,10 @@ $$;
 
 -- The row of the lease to grant, of a node that looks free; without a node if none is free.
 -- Error if the realm grants none now.
-CREATE FUNCTION draft(asked ledger, place int4multirange, clock timestamptz, anywhere boolean) RETURNS ledger LANGUAGE plpgsql AS $$
+CREATE FUNCTION draft(asked ledger, region int4multirange, clock timestamptz, anywhere boolean) RETURNS ledger LANGUAGE plpgsql AS $$
 DECLARE
 	failover failover := last_failover();
-	pruned_until timestamptz := mark('pruned_until');
+	pruned_until timestamptz := remembered('pruned_until');
 	guard interval := (SELECT s.guard FROM settings AS s);
 	cap timestamptz := cap(clock, clock);
 	is_endless boolean := is_endless(asked.ttl);
@@ -1362,7 +1362,7 @@ BEGIN
 	END IF;
 	IF asked.node_id IS NULL THEN
 		lease.granted_at := clock;
-		lease.node_ctr_range := free_node(asked, place, clock, until, anywhere);
+		lease.node_ctr_range := free_node(asked, region, clock, until, anywhere);
 		lease.node_id := lower(lease.node_ctr_range) >> (24 - asked.node_id_size);
 	ELSE
 		lease.granted_at := free_from(asked, clock, until);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *		The clocks: wait for the one that people set.
+ *		The clock: wait for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 #include "clock.h"
 #include "type/id_time.h"
 
-/* Milliseconds between looks at the clock, which may be set, in a wait. */
+/* Milliseconds after which a wait reads the clock again: it may have been set. */
 #define MAX_NAP				1000
 
 #define WAIT_EVENT_NAME		"Scru64Clock"
@@ -36,7 +36,7 @@ clock_out_of_range(void)
 					 "scru64.node_spec", "scru64_set_ceiling()")));
 }
 
-/* Sleep until the clock reaches a tick, or for a moment: then look again. */
+/* Sleep until the clock reaches a tick, for MAX_NAP at most: then read the clock again. */
 void
 clock_wait(uint64 due)
 {

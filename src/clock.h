@@ -3,9 +3,9 @@
  * clock.h
  *		The clocks: read them, wait for one.
  *
- * The clock is the one that people set; the monotonic clock is one that nobody
- * sets, the same for all processes of the server.  instr_time is no such clock:
- * from PostgreSQL 19 on it is the operating system's or a counter of the processor.
+ * "The clock" has the time of day, and may be set.  The monotonic clock cannot be set,
+ * and is the same for all processes of the server.  Do not use instr_time for it: from
+ * PostgreSQL 19 on instr_time may be a counter of the processor.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,7 +53,7 @@ monotonic_ms(void)
 
 pg_noreturn extern void clock_out_of_range(void);
 
-/* The clock in ticks; an error before 1970, where there are none. */
+/* The clock in ticks; raises an error before 1970, which has no ticks. */
 static inline uint64
 clock_tick(void)
 {

@@ -44,11 +44,11 @@ _PG_init(void)
 
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-	map_kept_lease();
+	map_saved_lease();
 	register_lease_worker();
 	if (COMPAT_PRELOAD_RESERVES_MEMORY)
 	{
-		slots_are_reserved();
+		slots_note_reserved();
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = request_shared_memory;
 	}

@@ -18,8 +18,8 @@
 #endif
 
 /*
- * A library shows only symbols that are PGDLLEXPORT: those that PostgreSQL, or the
- * other library, finds by name.  From 16 on PostgreSQL's headers and PGXS see to that.
+ * A library exports only PGDLLEXPORT symbols, which PostgreSQL or the other library
+ * finds by name.  From 16 on PostgreSQL's headers and PGXS see to this.
  */
 #if PG_VERSION_NUM < 160000
 #ifndef WIN32
@@ -57,8 +57,8 @@
 #endif
 
 /*
- * The files of relations got other names with 16, and the number that stands for
- * no process with 17.
+ * 16 renamed the types and functions of a relation's files, 17 the number of no
+ * process.
  */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
@@ -75,7 +75,7 @@ typedef PGAlignedBlock PGIOAlignedBlock;
 #define INVALID_PROC_NUMBER		InvalidBackendId
 #endif
 
-/* A setting, or the placeholder of one that no library has defined; or NULL. */
+/* A setting, or the placeholder of an undefined one; NULL if there is neither. */
 #include "utils/guc_tables.h"
 #if PG_VERSION_NUM >= 160000
 #define compat_find_setting(name) find_option(name, false, true, ERROR)
@@ -93,8 +93,8 @@ compat_find_setting(const char *name)
 #endif
 
 /*
- * Shared memory that needs no preloading: a named DSM segment from 17 on,
- * before that the spare bytes of the main segment.
+ * Shared memory without preloading: a named DSM segment from 17 on, in 15 and 16
+ * the spare bytes of the main segment.
  */
 #define COMPAT_PRELOAD_RESERVES_MEMORY (PG_VERSION_NUM < 170000)
 #if PG_VERSION_NUM >= 170000
@@ -135,8 +135,8 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 }
 
 /*
- * A tranche of locks is named in each process that uses it, from 19 on when it is
- * made.
+ * From 19 on a tranche of locks gets its name when it is made, before 19 in each
+ * process that uses the tranche.
  */
 #if PG_VERSION_NUM >= 190000
 #define compat_new_tranche(name) LWLockNewTrancheId(name)
@@ -160,9 +160,9 @@ compat_shared_memory(const char *name, Size size, void (*init) (void *))
 #endif
 
 /*
- * Whether there are synchronous standbys: a boolean until 15.12, 16.8 and 17.4, of
- * February 2025, and flags in its place from the next on.  The server may be older
- * than the headers.
+ * Whether there are synchronous standbys is a boolean up to 15.12, 16.8 and 17.4, of
+ * February 2025, and flags from the next releases on.  The server may be older than
+ * the headers.
  */
 #include "replication/walsender_private.h"
 #ifndef SYNC_STANDBY_DEFINED
@@ -176,7 +176,7 @@ compat_sync_standbys_are_flags(int server_version)
 									server_version >= 160000 ? 9 : 13));
 }
 
-/* Where a process stands among all, and its number of the transaction that it has open */
+/* The number of a process, and the number that the process gives its transaction */
 #include "storage/proc.h"
 #if PG_VERSION_NUM >= 170000
 #define compat_proc_number(proc) GetNumberFromPGProc(proc)

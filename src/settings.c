@@ -62,7 +62,7 @@ char	   *scru64_lease_holder = NULL;
  * Node specs
  */
 
-/* What is wrong with a node spec. */
+/* Details of errors */
 static const char *const node_spec_details[] = {
 	[NODE_SPEC_BAD_SYNTAX] = "A node spec is node_id/node_id_size, where node_id is decimal, hexadecimal after \"0x\", or a previous ID of 12 digits.",
 	[NODE_SPEC_BAD_SIZE] = "The node_id_size, after the slash, must be between 1 and 23.",
@@ -99,7 +99,7 @@ static void
 assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 {
 	configured_node = (NodeSpec) {0};
-	/* fails if it is empty */
+	/* an empty value is no node spec */
 	(void) node_spec_parse(newval, &configured_node);
 	node_changed();
 }
@@ -156,9 +156,9 @@ bad_environment_spec(void)
  * The default of scru64.node_spec: the server's environment variable, as in the
  * specification's reference libraries.
  *
- * Empty if the setting has a value already.  PostgreSQL is about to refuse that value if
- * its user has no right to set it, and has replaced the configured one by it: then the
- * session gets no node, rather than the variable's, which may be another one.
+ * Empty if the setting has a value already.  If the user has no right to set this value,
+ * PostgreSQL is about to refuse it, and the configured value is gone.  Then the session
+ * gets no node: the node of the environment variable may be a different one.
  */
 static char *
 default_node_spec(void)
@@ -168,8 +168,8 @@ default_node_spec(void)
 	if (bad_environment_spec() != NULL)
 	{
 		/*
-		 * Once for the server, whose every process loads the library anew where none is
-		 * forked.  Without preloading, error 55000 says it.
+		 * Warn once for the server: where processes are not forked, each one preloads the
+		 * library anew.  Without preloading, error 55000 says the same.
 		 */
 		if (process_shared_preload_libraries_in_progress && !IsUnderPostmaster)
 			ereport(WARNING,
@@ -183,7 +183,7 @@ default_node_spec(void)
 		(!process_shared_preload_libraries_in_progress &&
 		 GetConfigOption(NODE_SPEC_SETTING, true, false) != NULL))
 		return "";
-	/* the environment may be rewritten, the default must stay */
+	/* the environment may be overwritten, the default must stay */
 	return MemoryContextStrdup(TopMemoryContext, text);
 }
 
@@ -191,47 +191,7 @@ default_node_spec(void)
  * Settings of the server, the same for all its sessions
  */
 
-typedef struct ServerSetting
-{
-	const char *name;
-	int			flags;
-	int		   *number;			/* either this, */
-	int			default_number;
-	int			min;
-	int			max;
-	char	  **text;			/* or this, which is empty by default */
-	GucStringCheckHook check;
-	const char *description;
-	const char *details;
-} ServerSetting;
-
-static const ServerSetting server_settings[] = {
-	{ALLOWANCE_SETTING, GUC_UNIT_MS, .number = &scru64_rollback_allowance,
-		.default_number = DEFAULT_ROLLBACK_ALLOWANCE, .min = 0, .max = MAX_ROLLBACK_ALLOWANCE,
-		.description = "How far the last ID may be ahead of the clock.",
-	.details = "IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails."},
-	{GUC_PREFIX ".lease_node_id_size", 0, .number = &scru64_lease_node_id_size,
-		.default_number = DEFAULT_LEASE_NODE_ID_SIZE,
-		.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE,
-	.description = "Bits of the node_id to lease."},
-	{GUC_PREFIX ".lease_node_id_size_min", 0, .number = &scru64_lease_node_id_size_min,
-		.default_number = DEFAULT_LEASE_NODE_ID_SIZE_MIN,
-		.min = SCRU64_MIN_NODE_ID_SIZE, .max = SCRU64_MAX_NODE_ID_SIZE,
-	.description = "Bits of the node_id down to which a busy server goes."},
-	{GUC_PREFIX ".lease_ttl", GUC_UNIT_S, .number = &scru64_lease_ttl,
-		.default_number = DEFAULT_LEASE_TTL, .min = MIN_LEASE_TTL, .max = INT_MAX,
-	.description = "For how long a lease is renewed."},
-	{REALM_SETTING, GUC_SUPERUSER_ONLY, .text = &scru64_realm,
-	.description = "Connection string of the realm that this server leases its node from."},
-	{GUC_PREFIX ".realm_id", 0, .text = &scru64_realm_id, .check = check_realm_id,
-	.description = "Identity of that realm; empty: whichever is met first."},
-	{GUC_PREFIX ".lease_within", 0, .text = &scru64_lease_within, .check = check_node_spec,
-	.description = "Node spec of the block of nodes to lease from; empty: all."},
-	{GUC_PREFIX ".lease_holder", 0, .text = &scru64_lease_holder,
-	.description = "What the realm calls this server; empty: cluster_name, or host and port."},
-};
-
-/* Is it a session's own value?  Else the server's: of its defaults, files and command line. */
+/* Is it a session's own value, and not of the server's defaults, files or command line? */
 static bool
 is_own_source(GucSource source)
 {
@@ -247,7 +207,7 @@ own_node_spec_source(void)
 	return is_own_source(source) ? source : PGC_S_DEFAULT;
 }
 
-/* A setting of the server with a value of this session's own, and the source of that. */
+/* A setting of the server that had a value of the session's own, and the value's source */
 static const char *own_setting = NULL;
 static GucSource own_source;
 
@@ -255,14 +215,13 @@ static GucSource own_source;
 static GucSource refused_source = PGC_S_DEFAULT;
 
 /*
- * The source of a value of the session's own, before the library defines the setting;
+ * The source of the session's own value of a setting that the library is about to define;
  * PGC_S_DEFAULT if the session has none.
  *
- * If PostgreSQL refuses the value, it does so at the definition, with a WARNING.  If the
- * value was SET, the server's value then comes into force.  But start-up options, ALTER
- * ROLE and ALTER DATABASE have replaced the configured value, which this process has no
- * longer, so the default comes into force; likewise in a parallel worker whose leader has
- * not loaded the library.
+ * If PostgreSQL refuses the value, it does so at the definition, with a WARNING.  After a
+ * plain SET the server's value takes effect.  After start-up options, ALTER ROLE or ALTER
+ * DATABASE the server's value is gone, and the compiled-in default takes effect; likewise
+ * in a parallel worker whose leader has not loaded the library.
  */
 static GucSource
 own_source_of_placeholder(const char *name)
@@ -283,7 +242,7 @@ refused_node_spec_source(void)
 	return refused_source;
 }
 
-/* 55P02 in a session with a value of its own. */
+/* Raise 55P02 in a session that had its own value of a setting of the server. */
 void
 check_server_settings(void)
 {
@@ -296,31 +255,65 @@ check_server_settings(void)
 				 errhint("Set it in postgresql.conf or by ALTER SYSTEM. Take it out of the client's start-up options, or RESET it by ALTER ROLE or ALTER DATABASE in a session that has not used scru64, and connect again.")));
 }
 
+/*
+ * Note a session's own value of a setting that is about to be defined.  Returns the
+ * setting's name.
+ */
+static const char *
+server_setting(const char *name)
+{
+	GucSource	source = own_source_of_placeholder(name);
+
+	if (source != PGC_S_DEFAULT)
+	{
+		own_setting = name;
+		own_source = source;
+	}
+	return name;
+}
+
 static void
 define_server_settings(void)
 {
-	for (size_t i = 0; i < lengthof(server_settings); i++)
-	{
-		const ServerSetting *s = &server_settings[i];
-		int			flags = s->flags | GUC_ALLOW_IN_PARALLEL;
-		GucSource	source = own_source_of_placeholder(s->name);
-
-		if (source != PGC_S_DEFAULT)
-		{
-			own_setting = s->name;
-			own_source = source;
-		}
-		if (s->number != NULL)
-			DefineCustomIntVariable(s->name, s->description, s->details, s->number,
-									s->default_number, s->min, s->max, PGC_SIGHUP,
-									flags, NULL, NULL, NULL);
-		else
-			DefineCustomStringVariable(s->name, s->description, s->details, s->text, "",
-									   PGC_SIGHUP, flags, s->check, NULL, NULL);
-	}
+	DefineCustomIntVariable(server_setting(ALLOWANCE_SETTING),
+							"How far the last ID may be ahead of the clock.",
+							"IDs go on in order while the clock is behind them by up to this time. Up to twice this time scru64_generate() waits, beyond that it fails.",
+							&scru64_rollback_allowance,
+							DEFAULT_ROLLBACK_ALLOWANCE, 0, MAX_ROLLBACK_ALLOWANCE,
+							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL | GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable(server_setting(GUC_PREFIX ".lease_node_id_size"),
+							"Bits of the node_id to lease.", NULL,
+							&scru64_lease_node_id_size, DEFAULT_LEASE_NODE_ID_SIZE,
+							SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE,
+							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL, NULL, NULL, NULL);
+	DefineCustomIntVariable(server_setting(GUC_PREFIX ".lease_node_id_size_min"),
+							"Bits of the node_id down to which a busy server goes.", NULL,
+							&scru64_lease_node_id_size_min, DEFAULT_LEASE_NODE_ID_SIZE_MIN,
+							SCRU64_MIN_NODE_ID_SIZE, SCRU64_MAX_NODE_ID_SIZE,
+							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL, NULL, NULL, NULL);
+	DefineCustomIntVariable(server_setting(GUC_PREFIX ".lease_ttl"),
+							"For how long a lease is renewed.", NULL,
+							&scru64_lease_ttl, DEFAULT_LEASE_TTL, MIN_LEASE_TTL, INT_MAX,
+							PGC_SIGHUP, GUC_ALLOW_IN_PARALLEL | GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomStringVariable(server_setting(REALM_SETTING),
+							   "Connection string of the realm that this server leases its node from.",
+							   NULL, &scru64_realm, "", PGC_SIGHUP,
+							   GUC_ALLOW_IN_PARALLEL | GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+	DefineCustomStringVariable(server_setting(GUC_PREFIX ".realm_id"),
+							   "Identity of that realm; empty: whichever is met first.",
+							   NULL, &scru64_realm_id, "", PGC_SIGHUP,
+							   GUC_ALLOW_IN_PARALLEL, check_realm_id, NULL, NULL);
+	DefineCustomStringVariable(server_setting(GUC_PREFIX ".lease_within"),
+							   "Node spec of the block of nodes to lease from; empty: all.",
+							   NULL, &scru64_lease_within, "", PGC_SIGHUP,
+							   GUC_ALLOW_IN_PARALLEL, check_node_spec, NULL, NULL);
+	DefineCustomStringVariable(server_setting(GUC_PREFIX ".lease_holder"),
+							   "What the realm calls this server; empty: cluster_name, or host and port.",
+							   NULL, &scru64_lease_holder, "", PGC_SIGHUP,
+							   GUC_ALLOW_IN_PARALLEL, NULL, NULL, NULL);
 }
 
-/* on_node_change is called when the session has another scru64.node_spec. */
+/* Define all settings.  Each change of scru64.node_spec calls on_node_change. */
 void
 define_settings(void (*on_node_change) (void))
 {

@@ -19,7 +19,7 @@
 /* scru64.node_spec; its node_id_size is 0 if it is empty. */
 extern NodeSpec configured_node;
 
-/* The others, in milliseconds and seconds where they are times. */
+/* The others.  The allowance is in milliseconds, lease_ttl in seconds. */
 extern PGDLLEXPORT int scru64_rollback_allowance;
 extern PGDLLEXPORT char *scru64_realm;
 extern PGDLLEXPORT char *scru64_realm_id;

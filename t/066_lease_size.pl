@@ -75,11 +75,11 @@ isnt(wait_for_lease($_, 10), '', $_->name . ': a lease') foreach ($one, $two);
 begin_streams($_, $rate, 9, 1) foreach ($one, $two);
 ok(wait_until(9, sub { size_of($one) == $busy || size_of($two) == $busy }), 'one of two grows');
 my ($grown, $other) = size_of($one) == $busy ? ($one, $two) : ($two, $one);
-like(wait_until(9, sub { lease_sql($other, 'size_reason') }), qr/^no node of size $busy instead of $quiet: .*full/, 'the other one says why it does not');
+like(wait_until(9, sub { lease_sql($other, 'size_reason') }), qr/^no node of node_id_size $busy instead of $quiet: .*full/, 'the other one says why it does not');
 is(lease_sql($other, 'state, failures, node_id_size'), "held|0|$quiet", 'and goes on');
-like(slurp_file($other->logfile), qr/LOG:  this server has got no node of size $busy instead of $quiet: /, 'in the log, too');
+like(slurp_file($other->logfile), qr/LOG:  this server has got no node of node_id_size $busy instead of $quiet: /, 'in the log, too');
 ok_streams('two that are busy');
-my @told = slurp_file($other->logfile) =~ /no node of size/g;
+my @told = slurp_file($other->logfile) =~ /no node of node_id_size/g;
 is(scalar(@told), 1, 'not again and again');
 
 ok(wait_until(30, sub { size_of($hot) == $quiet }), 'quiet again: it goes back');

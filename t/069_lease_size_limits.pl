@@ -41,8 +41,8 @@ my $other = server_with_lease('other', '1s', lease_within => '3/8', lease_ttl =>
 my $configured = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
 $other->safe_psql('postgres', "SET scru64.node_spec = '$configured'; SELECT scru64_generate()");
 begin_streams($other, $rate, 10, 1);
-like(wait_until(10, sub { lease_sql($other, 'size_reason') }), qr{^no node of size 10 instead of 12: node $configured overlaps one that is configured on this server},
-	'a larger node that is configured here is not used');
+like(wait_until(10, sub { lease_sql($other, 'size_reason') }), qr{^no node of node_id_size 10 instead of 12: node $configured overlaps one that is configured on this server},
+	'a node of more capacity that is configured here is not used');
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'other' AND node = '$configured' AND expires_at > scru64_realm.clock() + '50 s'"),
 	1, 'and stays leased');
 ok_streams('a configured node');

@@ -286,7 +286,7 @@ foreach my $case ([ 'statement', 0 ], [ 'statement', 200 ], [ 'cursor', 0 ], [ '
 	$_->quit foreach ($reader, $lock, $other);
 }
 
-# A statement finds the watermark once, however often it asks: place_of() looks through
+# A statement finds the watermark once, however often it asks: snapshot_position() looks through
 # the transactions of a snapshot.
 SKIP:
 {
@@ -332,7 +332,7 @@ ANALYZE many, indexed, parted;
 		[
 			'gdb', '-batch', '-nx', '-p', $session->query_safe('SELECT pg_backend_pid()'),
 			'-ex', 'handle SIGUSR1 nostop noprint pass',
-			'-ex', 'break place_of',
+			'-ex', 'break snapshot_position',
 			'-ex', 'ignore 1 1000000',
 			'-ex', 'break scru64_node_spec',
 			'-ex', "shell touch $dir/attached",

@@ -17,7 +17,7 @@
 
 /* The allowance of 10 s has 39 whole ticks. */
 #define ALLOWANCE_MS	10000
-#define FURTHEST_TICK	(CLOCK_TICK + 2 * 39 + 1)
+#define FURTHEST_TICK	(CLOCK_TICK + 2 * 39)
 
 /* None of the numbers here is negative. */
 #define CHECK_INT(actual, op, expected) \
@@ -37,8 +37,8 @@ held(void)
 		.has_ceiling = true,
 		.has_lease = true,
 		.has_slot = true,
-		.has_heard = true,
-		.left_ms = HOUR_S * 1000,
+		.knows_realm_clock = true,
+		.remaining_ms = HOUR_S * 1000,
 		.own_tick = CLOCK_TICK,
 		.clock_tick = CLOCK_TICK,
 		.start_tick = CLOCK_TICK,
@@ -74,18 +74,18 @@ standby_lease(void)
 
 /* A lease that the realm has refused to renew, and a new one may be had. */
 static Plan
-unrenewable(void)
+renewal_refused(void)
 {
 	Plan		plan = held();
 
-	plan.is_unrenewable = true;
+	plan.renewal_refused = true;
 	plan.failures = 1;
 	return plan;
 }
 
-/* Sessions have waited before so many looks that the node should be larger. */
+/* Sessions have waited before so many looks that the node should have more capacity. */
 static void
-wait_for_larger(Plan *plan)
+wait_for_capacity(Plan *plan)
 {
 	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
 		node_size_look(&plan->size, NOW_MS + i * NODE_SIZE_LOOK_MS, (uint64_t) i, 0);
@@ -97,11 +97,11 @@ a_lease_is_worth_replacing_when_it_is_over_or_far_ahead(void)
 	Plan		plan = held();
 
 	CHECK(!is_worth_replacing(&plan));
-	plan.left_ms = 1;
+	plan.remaining_ms = 1;
 	CHECK(!is_worth_replacing(&plan));
-	plan.left_ms = 0;
+	plan.remaining_ms = 0;
 	CHECK(is_worth_replacing(&plan));
-	plan.left_ms = -1;
+	plan.remaining_ms = -1;
 	CHECK(is_worth_replacing(&plan));
 
 	plan = held();
@@ -138,7 +138,7 @@ a_lease_is_exhausted_when_sessions_can_have_no_more_of_it(void)
 
 	/* whatever the realm's clock says */
 	plan = held();
-	plan.left_ms = -1;
+	plan.remaining_ms = -1;
 	plan.clock_tick = plan.limit_tick + 1;
 	CHECK(!is_exhausted(&plan));
 
@@ -158,15 +158,15 @@ nothing_is_worth_replacing_before_the_realm_was_heard(void)
 {
 	Plan		plan = held();
 
-	plan.has_heard = false;
-	plan.left_ms = -1;
+	plan.knows_realm_clock = false;
+	plan.remaining_ms = -1;
 	CHECK(!is_worth_replacing(&plan));
 	CHECK(!has_expired(&plan));
 	plan.furthest_tick = FURTHEST_TICK + 1;
 	CHECK(!is_worth_replacing(&plan));
 	plan.start_tick = CLOCK_TICK + 1;
 	CHECK(!is_worth_replacing(&plan));
-	plan.has_heard = true;
+	plan.knows_realm_clock = true;
 	CHECK(has_expired(&plan));
 }
 
@@ -191,7 +191,7 @@ a_lease_worth_replacing_is_returned_if_another_may_be_had(void)
 {
 	Plan		plan = held();
 
-	plan.left_ms = 0;
+	plan.remaining_ms = 0;
 	CHECK(next_step(&plan) == STEP_RETURN);
 	plan.next_lease_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_RETURN);
@@ -210,7 +210,7 @@ a_lease_that_was_ended_is_returned_at_once(void)
 
 	plan.has_slot = false;
 	plan.failures = 1;
-	plan.has_heard = false;
+	plan.knows_realm_clock = false;
 	plan.next_lease_ms = NOW_MS + 1;
 	CHECK(next_step(&plan) == STEP_RETURN);
 }
@@ -229,7 +229,7 @@ a_new_lease_has_its_pause(void)
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
 	/* what was left of another one does not count */
-	plan.left_ms = -1;
+	plan.remaining_ms = -1;
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	plan.has_slot = true;
 	CHECK(next_step(&plan) == STEP_SLEEP);
@@ -245,11 +245,11 @@ a_new_lease_has_its_pause(void)
 }
 
 static void
-a_larger_node_does_not_wait_for_the_renewal(void)
+more_capacity_does_not_wait_for_the_renewal(void)
 {
 	Plan		plan = held();
 
-	wait_for_larger(&plan);
+	wait_for_capacity(&plan);
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.next_size_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_CALL);
@@ -275,13 +275,13 @@ a_standby_holds_its_lease(void)
 	/* nor is it returned because it has no slot, but if it is of no use */
 	plan.failures = 1;
 	CHECK(next_step(&plan) == STEP_CALL);
-	plan.left_ms = 0;
+	plan.remaining_ms = 0;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.failures = 0;
 	CHECK(next_step(&plan) == STEP_RETURN);
 	/* its size stays */
 	plan = standby_lease();
-	wait_for_larger(&plan);
+	wait_for_capacity(&plan);
 	CHECK_INT(wanted_size(&plan), ==, 12);
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	plan.size.quiet = 11;
@@ -297,11 +297,11 @@ a_lease_is_activated_when_recovery_has_ended(void)
 	plan.in_recovery = false;
 	CHECK(next_step(&plan) == STEP_ACTIVATE);
 	/* before all else, whatever is known of the realm */
-	plan.left_ms = 0;
+	plan.remaining_ms = 0;
 	plan.next_attempt_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_ACTIVATE);
 	plan.failures = 1;
-	plan.is_unrenewable = true;
+	plan.renewal_refused = true;
 	CHECK(next_step(&plan) == STEP_ACTIVATE);
 	/* without one, as every server */
 	plan = without_lease();
@@ -335,9 +335,9 @@ nothing_is_done_without_a_ceiling(void)
 
 /* It is neither renewed nor returned, but replaced, as soon as a new one may be had. */
 static void
-an_unrenewable_lease_is_used_until_there_is_another(void)
+a_lease_refused_a_renewal_is_used_until_there_is_another(void)
 {
-	Plan		plan = unrenewable();
+	Plan		plan = renewal_refused();
 
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	plan.next_attempt_ms = NOW_MS;
@@ -348,7 +348,7 @@ an_unrenewable_lease_is_used_until_there_is_another(void)
 	CHECK(next_step(&plan) == STEP_SLEEP);
 	/* to its end and beyond, also after a reload */
 	plan.next_lease_ms = 0;
-	plan.left_ms = -1;
+	plan.remaining_ms = -1;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.failures = 0;
 	CHECK(next_step(&plan) == STEP_CALL);
@@ -357,10 +357,10 @@ an_unrenewable_lease_is_used_until_there_is_another(void)
 	/* but not if somebody has ended it */
 	plan.has_slot = false;
 	CHECK(next_step(&plan) == STEP_RETURN);
-	/* nor is it replaced for a larger node */
-	plan = unrenewable();
+	/* nor is it replaced for more capacity */
+	plan = renewal_refused();
 	plan.failures = 0;
-	wait_for_larger(&plan);
+	wait_for_capacity(&plan);
 	CHECK(next_step(&plan) == STEP_SLEEP);
 }
 
@@ -375,7 +375,7 @@ sleeping(void)
 	plan.next_attempt_ms = NOW_MS + INT64_C(3000000000);
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + MAX_SLEEP_MS);
 	plan.next_attempt_ms = NOW_MS + 60000;
-	/* a node that has grown is looked at */
+	/* a node with more capacity than a quiet server needs is looked at */
 	node_size_begin(&plan.size, 10, NOW_MS, 0, 0);
 	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + NODE_SIZE_CALM_LOOK_MS);
 	plan.next_attempt_ms = NOW_MS + 1;
@@ -404,7 +404,7 @@ the_size_that_is_wanted(void)
 	Plan		plan = held();
 
 	CHECK_INT(wanted_size(&plan), ==, 12);
-	wait_for_larger(&plan);
+	wait_for_capacity(&plan);
 	CHECK_INT(wanted_size(&plan), ==, 10);
 	/* quiet for as long as a lease lasts by the setting */
 	node_size_begin(&plan.size, 8, NOW_MS, 0, 0);
@@ -413,7 +413,7 @@ the_size_that_is_wanted(void)
 	plan.now_ms++;
 	CHECK_INT(wanted_size(&plan), ==, 10);
 	/* what is needed goes before what could be spared */
-	wait_for_larger(&plan);
+	wait_for_capacity(&plan);
 	plan.size.least = 6;
 	CHECK_INT(wanted_size(&plan), ==, 6);
 }
@@ -486,13 +486,13 @@ renewals_are_after_a_third(void)
 	Plan		plan = held();
 
 	/* of the setting, if the window has more than that besides the allowance */
-	plan.left_ms = (HOUR_S + 11) * 1000;
+	plan.remaining_ms = (HOUR_S + 11) * 1000;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 1200000 - 120000);
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 1200000 + 120000);
-	plan.left_ms = INT64_MAX;
+	plan.remaining_ms = INT64_MAX;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 1200000 - 120000);
 	/* of what is left without the allowance, which is 120 s */
-	plan.left_ms = 130000;
+	plan.remaining_ms = 130000;
 	for (size_t i = 0; i < LENGTH_OF(randoms); i++)
 	{
 		CHECK_INT(pause_ms(plan, true, randoms[i]), >=, 36000);
@@ -500,14 +500,14 @@ renewals_are_after_a_third(void)
 	}
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX / 2), ==, 39999);
 	/* but not at once, however little that is */
-	for (plan.left_ms = 1; plan.left_ms < 12000; plan.left_ms += 999)
+	for (plan.remaining_ms = 1; plan.remaining_ms < 12000; plan.remaining_ms += 999)
 	{
 		CHECK_INT(pause_ms(plan, true, 0), ==, MIN_PAUSE_MS - MIN_PAUSE_MS / 10);
 		CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, MIN_PAUSE_MS + MIN_PAUSE_MS / 10);
 	}
 	/* nor every second, if the realm grants less than the allowance */
 	plan.allowance_ms = HOUR_S * 1000;
-	plan.left_ms = 132000;
+	plan.remaining_ms = 132000;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
 	plan.allowance_ms = 99001;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 11000 - 1100);
@@ -523,7 +523,7 @@ renewals_are_after_a_third(void)
 	plan.furthest_tick--;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 1196666 - 119666);
 	/* which may be late */
-	plan.left_ms = 60000;
+	plan.remaining_ms = 60000;
 	plan.furthest_tick = plan.limit_tick + 70;
 	CHECK_INT(pause_ms(plan, true, 0), ==, 16666 - 1666);
 	/* nor every second, if a node has used all that the window has */
@@ -532,7 +532,7 @@ renewals_are_after_a_third(void)
 	CHECK_INT(pause_ms(plan, true, 0), ==, 16666 - 1666);
 	/* the largest setting */
 	plan = held();
-	plan.left_ms = INT64_MAX;
+	plan.remaining_ms = INT64_MAX;
 	plan.ttl_s = INT32_MAX;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), <=, plan.ttl_s * 1000 * 11 / 30);
 }
@@ -542,7 +542,7 @@ a_lease_worth_replacing_is_not_kept_for_a_third(void)
 {
 	Plan		plan = held();
 
-	plan.left_ms = 0;
+	plan.remaining_ms = 0;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 0);
 	plan.next_lease_ms = NOW_MS + 20000;
 	CHECK_INT(pause_ms(plan, true, UINT32_MAX), ==, 20000);
@@ -603,7 +603,7 @@ windows_have_the_allowance_on_top(void)
 	plan.allowance_ms = 0;
 	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
 	/* whatever is left: a realm's clock that was set back leaves a day */
-	plan.left_ms = INT64_MAX;
+	plan.remaining_ms = INT64_MAX;
 	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
 	plan.ttl_s = 10;
 	CHECK_INT(window_s(&plan), ==, 11);
@@ -615,11 +615,11 @@ a_successor_is_waited_for_while_there_is_time(void)
 	Plan		plan = held();
 
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
-	plan.left_ms = 45000;
+	plan.remaining_ms = 45000;
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
-	plan.left_ms -= 3;
+	plan.remaining_ms -= 3;
 	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS - 1);
-	plan.left_ms = -3;
+	plan.remaining_ms = -3;
 	CHECK(successor_timeout_ms(&plan) < 0);
 }
 
@@ -633,11 +633,11 @@ main(void)
 	RUN(a_lease_worth_replacing_is_returned_if_another_may_be_had);
 	RUN(a_lease_that_was_ended_is_returned_at_once);
 	RUN(a_new_lease_has_its_pause);
-	RUN(a_larger_node_does_not_wait_for_the_renewal);
+	RUN(more_capacity_does_not_wait_for_the_renewal);
 	RUN(a_standby_holds_its_lease);
 	RUN(a_lease_is_activated_when_recovery_has_ended);
 	RUN(nothing_is_done_without_a_ceiling);
-	RUN(an_unrenewable_lease_is_used_until_there_is_another);
+	RUN(a_lease_refused_a_renewal_is_used_until_there_is_another);
 	RUN(sleeping);
 	RUN(the_size_that_is_wanted);
 	RUN(calls_of_sessions_are_heeded_once_in_a_while);

@@ -541,22 +541,22 @@ hopeless(void)
 
 		for (uint64_t now = 0; now <= TODAY; now += TODAY / 2)
 		{
-			CHECK(!generator_hopeless(now, now, allowance));
-			CHECK(!generator_hopeless(now + 1, now, allowance));
-			CHECK(!generator_hopeless(now + allowance, now, allowance));
-			CHECK(!generator_hopeless(now + 2 * allowance, now, allowance));
-			CHECK(generator_hopeless(now + 2 * allowance + 1, now, allowance));
-			CHECK(generator_hopeless(MAX_TIMESTAMP, now, allowance));
-			CHECK(!generator_hopeless(0, now, allowance));
+			CHECK(!generator_too_far_ahead(now, now, allowance));
+			CHECK(!generator_too_far_ahead(now + 1, now, allowance));
+			CHECK(!generator_too_far_ahead(now + allowance, now, allowance));
+			CHECK(!generator_too_far_ahead(now + 2 * allowance, now, allowance));
+			CHECK(generator_too_far_ahead(now + 2 * allowance + 1, now, allowance));
+			CHECK(generator_too_far_ahead(MAX_TIMESTAMP, now, allowance));
+			CHECK(!generator_too_far_ahead(0, now, allowance));
 		}
-		CHECK(!generator_hopeless(TODAY, UINT64_MAX, allowance));
-		CHECK(!generator_hopeless(TODAY - 1, TODAY, allowance));
+		CHECK(!generator_too_far_ahead(TODAY, UINT64_MAX, allowance));
+		CHECK(!generator_too_far_ahead(TODAY - 1, TODAY, allowance));
 	}
-	CHECK(!generator_hopeless(TODAY, TODAY, 0));
-	CHECK(!generator_hopeless(TODAY + 1, TODAY, 0));
-	CHECK(generator_hopeless(TODAY + 2, TODAY, 0));
-	CHECK(!generator_hopeless(TODAY - 1, TODAY, 0));
-	CHECK(!generator_hopeless(0, TODAY, 0));
+	CHECK(!generator_too_far_ahead(TODAY, TODAY, 0));
+	CHECK(!generator_too_far_ahead(TODAY + 1, TODAY, 0));
+	CHECK(generator_too_far_ahead(TODAY + 2, TODAY, 0));
+	CHECK(!generator_too_far_ahead(TODAY - 1, TODAY, 0));
+	CHECK(!generator_too_far_ahead(0, TODAY, 0));
 }
 
 static GeneratorVerdict

@@ -23,26 +23,26 @@
 static LookAhead
 ask(int64_t tick, int64_t durable, uint64_t allowance, bool overflow)
 {
-	LookAhead	asked = {
+	LookAhead	request = {
 		.tick = TODAY + (uint64_t) tick,
 		.now = TODAY,
 		.allowance = allowance,
 		.durable = TODAY + (uint64_t) durable,
-		.mark = TODAY + (uint64_t) durable,
+		.usable = TODAY + (uint64_t) durable,
 		.limit = LAST_TICK,
 		.overflow = overflow
 	};
 
-	return asked;
+	return request;
 }
 
 static LookAhead
 ask_limited(int64_t tick, int64_t durable, int64_t limit)
 {
-	LookAhead	asked = ask(tick, durable, ALLOWANCE, false);
+	LookAhead	request = ask(tick, durable, ALLOWANCE, false);
 
-	asked.limit = TODAY + (uint64_t) limit;
-	return asked;
+	request.limit = TODAY + (uint64_t) limit;
+	return request;
 }
 
 static bool
@@ -52,10 +52,10 @@ raises(LookAheadVerdict verdict)
 }
 
 static void
-check_at(int line, LookAhead asked, LookAheadVerdict verdict, uint64_t target)
+check_at(int line, LookAhead request, LookAheadVerdict verdict, uint64_t target)
 {
 	uint64_t	got_target = UNTOUCHED;
-	LookAheadVerdict got = look_ahead(&asked, &got_target);
+	LookAheadVerdict got = look_ahead(&request, &got_target);
 	bool		passed = CHECK_UINT((uint64_t) got, ==, (uint64_t) verdict);
 
 	passed &= CHECK_UINT(got_target, ==, raises(verdict) ? target : UNTOUCHED);
@@ -63,12 +63,12 @@ check_at(int line, LookAhead asked, LookAheadVerdict verdict, uint64_t target)
 		TELL("in the question of line %d", line);
 }
 
-#define CHECK_ENTERS(asked) check_at(__LINE__, asked, LOOK_AHEAD_ENTER, 0)
-#define CHECK_EARLY(asked, target) \
-	check_at(__LINE__, asked, LOOK_AHEAD_ENTER_AND_RAISE, TODAY + (target))
-#define CHECK_FIRST(asked, target) \
-	check_at(__LINE__, asked, LOOK_AHEAD_RAISE_FIRST, TODAY + (target))
-#define CHECK_PAST(asked) check_at(__LINE__, asked, LOOK_AHEAD_PAST_LIMIT, 0)
+#define CHECK_ENTERS(request) check_at(__LINE__, request, LOOK_AHEAD_ENTER, 0)
+#define CHECK_EARLY(request, target) \
+	check_at(__LINE__, request, LOOK_AHEAD_ENTER_AND_RAISE, TODAY + (target))
+#define CHECK_FIRST(request, target) \
+	check_at(__LINE__, request, LOOK_AHEAD_RAISE_FIRST, TODAY + (target))
+#define CHECK_PAST(request) check_at(__LINE__, request, LOOK_AHEAD_PAST_LIMIT, 0)
 
 /* A node that keeps up with the clock has the ceiling four seconds ahead. */
 static void
@@ -139,18 +139,18 @@ a_long_allowance(void)
 static void
 the_marks(void)
 {
-	LookAhead	asked = ask(3, 16, ALLOWANCE, false);
+	LookAhead	request = ask(3, 16, ALLOWANCE, false);
 
-	asked.mark = TODAY + 2;
-	check_at(__LINE__, asked, LOOK_AHEAD_WAIT, 0);
-	asked.mark = TODAY + 3;
-	CHECK_ENTERS(asked);
+	request.usable = TODAY + 2;
+	check_at(__LINE__, request, LOOK_AHEAD_WAIT, 0);
+	request.usable = TODAY + 3;
+	CHECK_ENTERS(request);
 	/* they are waited for when it is time, and not before */
-	asked.durable = TODAY + 13;
-	CHECK_EARLY(asked, 16);
-	asked.durable = TODAY + 2;
-	asked.mark = 0;
-	CHECK_FIRST(asked, 16);
+	request.durable = TODAY + 13;
+	CHECK_EARLY(request, 16);
+	request.durable = TODAY + 2;
+	request.usable = 0;
+	CHECK_FIRST(request, 16);
 }
 
 /* The end of a lease's window, and of all time. */
@@ -186,7 +186,7 @@ any_question(void)
 
 	for (int i = 0; i < 1000000; i++)
 	{
-		LookAhead	asked = {
+		LookAhead	request = {
 			.now = 1 + random_length(&random, 37),
 			.allowance = random_length(&random, 20),
 			.overflow = random_below(&random, 2) == 0
@@ -195,36 +195,36 @@ any_question(void)
 		uint64_t	most;
 		LookAheadVerdict verdict;
 
-		asked.tick = asked.now + random_length(&random, 8);
+		request.tick = request.now + random_length(&random, 8);
 		if (random_below(&random, 4) == 0)
-			asked.tick = asked.now;
-		asked.durable = around(&random, asked.tick);
-		asked.mark = random_below(&random, 2) == 0 ? asked.durable :
-			asked.durable - random_below(&random, asked.durable < 40 ? asked.durable + 1 : 40);
-		asked.limit = random_below(&random, 2) == 0 ? LAST_TICK : around(&random, asked.tick);
-		verdict = look_ahead(&asked, &target);
+			request.tick = request.now;
+		request.durable = around(&random, request.tick);
+		request.usable = random_below(&random, 2) == 0 ? request.durable :
+			request.durable - random_below(&random, request.durable < 40 ? request.durable + 1 : 40);
+		request.limit = random_below(&random, 2) == 0 ? LAST_TICK : around(&random, request.tick);
+		verdict = look_ahead(&request, &target);
 
-		CHECK((verdict == LOOK_AHEAD_PAST_LIMIT) == (asked.tick > asked.limit));
+		CHECK((verdict == LOOK_AHEAD_PAST_LIMIT) == (request.tick > request.limit));
 		CHECK(raises(verdict) == (target != UNTOUCHED));
 		if (verdict == LOOK_AHEAD_ENTER || verdict == LOOK_AHEAD_ENTER_AND_RAISE)
-			CHECK_UINT(asked.tick, <=, asked.mark);
+			CHECK_UINT(request.tick, <=, request.usable);
 		if (verdict == LOOK_AHEAD_WAIT)
-			CHECK(asked.tick <= asked.durable && asked.tick > asked.mark);
+			CHECK(request.tick <= request.durable && request.tick > request.usable);
 		if (verdict == LOOK_AHEAD_RAISE_FIRST)
-			CHECK_UINT(asked.tick, >, asked.durable);
+			CHECK_UINT(request.tick, >, request.durable);
 		if (!raises(verdict))
 			continue;
 
-		CHECK_UINT(target, >, asked.durable);
-		CHECK_UINT(target, >=, asked.tick);
-		CHECK_UINT(target, <=, asked.limit);
-		if (target == asked.tick)
+		CHECK_UINT(target, >, request.durable);
+		CHECK_UINT(target, >=, request.tick);
+		CHECK_UINT(target, <=, request.limit);
+		if (target == request.tick)
 			continue;
 		/* 10 s beyond the clock, or 16 ticks beyond the lead */
-		most = asked.tick + 16 > asked.now + 39 ? asked.tick + 16 : asked.now + 39;
+		most = request.tick + 16 > request.now + 39 ? request.tick + 16 : request.now + 39;
 		CHECK_UINT(target, <=, most);
 		/* a restart with this allowance begins at once */
-		CHECK_UINT(target + 1, <=, asked.now + asked.allowance);
+		CHECK_UINT(target + 1, <=, request.now + request.allowance);
 	}
 }
 
@@ -238,12 +238,12 @@ a_minute(void)
 
 	for (uint64_t now = TODAY; now < TODAY + 234; now++)
 	{
-		LookAhead	asked = {
-			.tick = now, .now = now, .allowance = ALLOWANCE, .durable = durable, .mark = durable,
+		LookAhead	request = {
+			.tick = now, .now = now, .allowance = ALLOWANCE, .durable = durable, .usable = durable,
 			.limit = LAST_TICK
 		};
 		uint64_t	target = 0;
-		LookAheadVerdict verdict = look_ahead(&asked, &target);
+		LookAheadVerdict verdict = look_ahead(&request, &target);
 
 		first += verdict == LOOK_AHEAD_RAISE_FIRST;
 		early += verdict == LOOK_AHEAD_ENTER_AND_RAISE;
@@ -265,16 +265,16 @@ restarts(void)
 
 	for (uint64_t now = TODAY; now < TODAY + 100; now++)
 	{
-		LookAhead	asked = {
+		LookAhead	request = {
 			.tick = durable + 1 > now ? durable + 1 : now, .now = now,
 			.allowance = ALLOWANCE, .limit = LAST_TICK
 		};
 		uint64_t	target;
 
-		CHECK(look_ahead(&asked, &target) == LOOK_AHEAD_RAISE_FIRST);
+		CHECK(look_ahead(&request, &target) == LOOK_AHEAD_RAISE_FIRST);
 		durable = target;
 		if (durable > now + 17)
-			CHECK_UINT(durable, ==, asked.tick);
+			CHECK_UINT(durable, ==, request.tick);
 	}
 }
 

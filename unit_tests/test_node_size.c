@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_node_size.c
- *		Unit tests of node_size.c: the size of a node that a load needs.
+ *		Unit tests of node_size.c: the node_id_size that a load needs.
  *
  * Each rule with its edges by hand; then a model of a node under loads, steady
  * ones and random ones.
@@ -36,25 +36,25 @@ begin(int quiet, int least, int current)
 }
 
 static void
-waiting_makes_it_larger(void)
+waits_add_capacity(void)
 {
 	NodeSize	size = begin(12, 7, 12);
 
 	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
 	{
-		CHECK_INT(node_size_larger(&size), ==, 12);
+		CHECK_INT(node_size_after_waits(&size), ==, 12);
 		node_size_look(&size, i * LOOK, (uint64_t) i, 0);
 	}
-	CHECK_INT(node_size_larger(&size), ==, 10);
+	CHECK_INT(node_size_after_waits(&size), ==, 10);
 	node_size_begin(&size, 8, 0, 0, 0);
 	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
 		node_size_look(&size, i * LOOK, (uint64_t) i, 0);
 	/* not a whole step, if that is beyond the setting */
-	CHECK_INT(node_size_larger(&size), ==, 7);
+	CHECK_INT(node_size_after_waits(&size), ==, 7);
 	node_size_begin(&size, 7, 0, 0, 0);
 	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
 		node_size_look(&size, i * LOOK, (uint64_t) i, 0);
-	CHECK_INT(node_size_larger(&size), ==, 7);
+	CHECK_INT(node_size_after_waits(&size), ==, 7);
 }
 
 static void
@@ -67,7 +67,7 @@ a_burst_does_not(void)
 		uint64_t	n = (uint64_t) (i - i / NODE_SIZE_WAITING_LOOKS);
 
 		node_size_look(&size, i * LOOK, n, 0);
-		CHECK_INT(node_size_larger(&size), ==, 12);
+		CHECK_INT(node_size_after_waits(&size), ==, 12);
 	}
 }
 
@@ -79,11 +79,11 @@ looks_too_close_count_for_nothing(void)
 	for (int i = 1; i < LOOK; i++)
 		node_size_look(&size, i, (uint64_t) i, UINT64_C(1000000) * (uint64_t) i);
 	CHECK_INT(size.waiting_looks, ==, 0);
-	CHECK_INT(node_size_larger(&size), ==, 12);
+	CHECK_INT(node_size_after_waits(&size), ==, 12);
 }
 
 static void
-quiet_makes_it_smaller(void)
+quiet_takes_capacity(void)
 {
 	for (int node_id_size = 1; node_id_size <= 20; node_id_size++)
 	{
@@ -94,14 +94,14 @@ quiet_makes_it_smaller(void)
 		/* just enough, and just not enough, to keep it; ten seconds have no remainder */
 		for (int i = 1; i <= 10; i++)
 			node_size_look(&size, i * 10 * LOOK, 0, used += 10 * sixteenth + 10);
-		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
+		CHECK_INT(node_size_after_quiet(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
 		CHECK_INT(size.quiet_since_ms, ==, 100 * LOOK);
 		for (int i = 11; i <= 15; i++)
 			node_size_look(&size, i * 10 * LOOK, 0,
 						   used += sixteenth > 0 ? 10 * sixteenth - 10 : 0);
 		CHECK_INT(size.quiet_since_ms, ==, 100 * LOOK);
-		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
-		CHECK_INT(node_size_smaller(&size, 100 * LOOK + TTL, TTL), ==,
+		CHECK_INT(node_size_after_quiet(&size, 100 * LOOK + TTL - 1, TTL), ==, node_id_size);
+		CHECK_INT(node_size_after_quiet(&size, 100 * LOOK + TTL, TTL), ==,
 				   node_id_size > 19 ? 21 : node_id_size + 2);
 	}
 }
@@ -111,11 +111,11 @@ settings_that_change(void)
 {
 	NodeSize	size = begin(12, 8, 10);
 
-	CHECK_INT(node_size_larger(&size), ==, 10);
+	CHECK_INT(node_size_after_waits(&size), ==, 10);
 	size.least = size.quiet = 9;
-	CHECK_INT(node_size_larger(&size), ==, 9);
+	CHECK_INT(node_size_after_waits(&size), ==, 9);
 	size.least = size.quiet = 14;
-	CHECK_INT(node_size_larger(&size), ==, 14);
+	CHECK_INT(node_size_after_waits(&size), ==, 14);
 }
 
 static void
@@ -130,7 +130,7 @@ when_to_look(void)
 	CHECK(node_size_next_look(&size) == -1);
 	node_size_begin(&size, 8, 7 * LOOK, 0, 0);
 	CHECK_INT(node_size_next_look(&size), ==, 7 * LOOK + NODE_SIZE_CALM_LOOK_MS);
-	/* it cannot grow further */
+	/* its capacity cannot rise further */
 	node_size_look(&size, 8 * LOOK, 1, 0);
 	CHECK_INT(node_size_next_look(&size), ==, 8 * LOOK + NODE_SIZE_CALM_LOOK_MS);
 }
@@ -147,8 +147,8 @@ typedef struct Model
 	uint64_t	waits;
 	uint64_t	used;
 	uint64_t	last_second;
-	int			grown;
-	int			shrunk;
+	int			raised;
+	int			lowered;
 	int64_t		last_change;
 } Model;
 
@@ -172,17 +172,17 @@ step(Model *model, uint64_t load)
 	model->used += model->last_second;
 	node_size_look(&model->size, model->now, model->waits, model->used);
 
-	wanted = node_size_larger(&model->size);
+	wanted = node_size_after_waits(&model->size);
 	if (wanted < model->size.current)
-		model->grown++;
+		model->raised++;
 	else
 	{
 		/* renewed after a third of the time */
 		wanted = model->now % (TTL / 3) == 0 ?
-			node_size_smaller(&model->size, model->now, TTL) : wanted;
+			node_size_after_quiet(&model->size, model->now, TTL) : wanted;
 		if (wanted == model->size.current)
 			return;
-		model->shrunk++;
+		model->lowered++;
 		CHECK_INT(model->now - model->last_change, >=, TTL);
 		CHECK_INT(model->last_second, <, capacity(wanted) / 4 + 1);
 	}
@@ -204,8 +204,8 @@ steady_loads_find_their_size(void)
 		size = model.size.current;
 		CHECK(capacity(size) >= load || size == 6);
 		CHECK(size == 12 || capacity(size + 2) < load);
-		CHECK_INT(model.grown, ==, (12 - size) / 2);
-		CHECK_INT(model.shrunk, ==, 0);
+		CHECK_INT(model.raised, ==, (12 - size) / 2);
+		CHECK_INT(model.lowered, ==, 0);
 		for (int i = 0; i < 400; i++)
 			step(&model, 10);
 		CHECK_INT(model.size.current, ==, 12);
@@ -231,20 +231,20 @@ random_loads_do_not_make_it_flap(void)
 				low = (random >> 32) % most;
 			step(&model, low + (random >> 40) % most);
 		}
-		changes = model.grown + model.shrunk;
-		/* every one that shrinks it has a whole ttl to itself */
-		CHECK_INT(model.shrunk, <=, 3600 * 1000 / TTL);
-		CHECK_INT(changes, <=, 2 * model.shrunk + 3);
+		changes = model.raised + model.lowered;
+		/* every change to less capacity has a whole ttl to itself */
+		CHECK_INT(model.lowered, <=, 3600 * 1000 / TTL);
+		CHECK_INT(changes, <=, 2 * model.lowered + 3);
 	}
 }
 
 int
 main(void)
 {
-	RUN(waiting_makes_it_larger);
+	RUN(waits_add_capacity);
 	RUN(a_burst_does_not);
 	RUN(looks_too_close_count_for_nothing);
-	RUN(quiet_makes_it_smaller);
+	RUN(quiet_takes_capacity);
 	RUN(settings_that_change);
 	RUN(when_to_look);
 	RUN(steady_loads_find_their_size);

@@ -252,26 +252,26 @@ one_node(void)
 	}
 }
 
-static SnapshotPlace
-place_at(uint64_t xmax, uint32_t running)
+static SnapshotPosition
+position_at(uint64_t xmax, uint32_t running)
 {
-	SnapshotPlace place = {.xmax = xmax, .running = running};
+	SnapshotPosition position = {.xmax = xmax, .running = running};
 
-	return place;
+	return position;
 }
 
 static void
 order_of_snapshots(void)
 {
-	SnapshotPlace nothing = {0};
+	SnapshotPosition nothing = {0};
 
-	CHECK(snapshot_sees_all_of(place_at(1000, 3), place_at(1000, 3)));
-	CHECK(snapshot_sees_all_of(place_at(1000, 2), place_at(1000, 3)));
-	CHECK(!snapshot_sees_all_of(place_at(1000, 3), place_at(1000, 2)));
-	CHECK(snapshot_sees_all_of(place_at(1001, 9), place_at(1000, 0)));
-	CHECK(!snapshot_sees_all_of(place_at(1000, 0), place_at(1001, 9)));
-	CHECK(snapshot_sees_all_of(place_at(1, 9), nothing));
-	CHECK(!snapshot_sees_all_of(nothing, place_at(1, 9)));
+	CHECK(snapshot_sees_all_of(position_at(1000, 3), position_at(1000, 3)));
+	CHECK(snapshot_sees_all_of(position_at(1000, 2), position_at(1000, 3)));
+	CHECK(!snapshot_sees_all_of(position_at(1000, 3), position_at(1000, 2)));
+	CHECK(snapshot_sees_all_of(position_at(1001, 9), position_at(1000, 0)));
+	CHECK(!snapshot_sees_all_of(position_at(1000, 0), position_at(1001, 9)));
+	CHECK(snapshot_sees_all_of(position_at(1, 9), nothing));
+	CHECK(!snapshot_sees_all_of(nothing, position_at(1, 9)));
 }
 
 static void
@@ -308,7 +308,7 @@ typedef struct History
 
 typedef struct Taken
 {
-	SnapshotPlace place;
+	SnapshotPosition position;
 	bool		sees[TRANSACTIONS];
 } Taken;
 
@@ -336,10 +336,10 @@ take_snapshot(const History *history, Random *random)
 		uint64_t	xid = xid_of(history, n);
 
 		taken.sees[n] = xid < xmax && history->is_over[n];
-		taken.place.running += xid < xmax && !history->is_over[n];
+		taken.position.running += xid < xmax && !history->is_over[n];
 	}
-	taken.place.xmax = widen_xid((uint32_t) xmax, history->next + random_length(random, 31));
-	CHECK_UINT(taken.place.xmax, ==, xmax);
+	taken.position.xmax = widen_xid((uint32_t) xmax, history->next + random_length(random, 31));
+	CHECK_UINT(taken.position.xmax, ==, xmax);
 	return taken;
 }
 
@@ -395,7 +395,7 @@ any_history(void)
 		for (int i = 0; i < SNAPSHOTS; i++)
 		{
 			for (int j = 0; j < SNAPSHOTS; j++)
-				CHECK(snapshot_sees_all_of(taken[i].place, taken[j].place) ==
+				CHECK(snapshot_sees_all_of(taken[i].position, taken[j].position) ==
 					  includes(&taken[i], &taken[j]));
 		}
 	}
@@ -406,32 +406,32 @@ answers(void)
 {
 	AnswerRing	ring = {0};
 
-	CHECK_UINT(answers_best(&ring, place_at(1000, 0)), ==, 0);
-	answers_put(&ring, place_at(1000, 2), 50);
-	CHECK_UINT(answers_best(&ring, place_at(999, 0)), ==, 0);
-	CHECK_UINT(answers_best(&ring, place_at(1000, 3)), ==, 0);
-	CHECK_UINT(answers_best(&ring, place_at(1000, 2)), ==, 50);
-	CHECK_UINT(answers_best(&ring, place_at(1000, 1)), ==, 50);
-	CHECK_UINT(answers_best(&ring, place_at(1001, 9)), ==, 50);
+	CHECK_UINT(answers_best(&ring, position_at(1000, 0)), ==, 0);
+	answers_put(&ring, position_at(1000, 2), 50);
+	CHECK_UINT(answers_best(&ring, position_at(999, 0)), ==, 0);
+	CHECK_UINT(answers_best(&ring, position_at(1000, 3)), ==, 0);
+	CHECK_UINT(answers_best(&ring, position_at(1000, 2)), ==, 50);
+	CHECK_UINT(answers_best(&ring, position_at(1000, 1)), ==, 50);
+	CHECK_UINT(answers_best(&ring, position_at(1001, 9)), ==, 50);
 	/* the greatest, whichever is last */
-	answers_put(&ring, place_at(1000, 1), 70);
-	answers_put(&ring, place_at(1000, 1), 60);
-	CHECK_UINT(answers_best(&ring, place_at(1000, 0)), ==, 70);
+	answers_put(&ring, position_at(1000, 1), 70);
+	answers_put(&ring, position_at(1000, 1), 60);
+	CHECK_UINT(answers_best(&ring, position_at(1000, 0)), ==, 70);
 	/* one for each snapshot, however often it is asked */
 	for (int i = 0; i < 3 * ANSWERS; i++)
-		answers_put(&ring, place_at(1000, 1), 70);
-	CHECK_UINT(answers_best(&ring, place_at(1000, 2)), ==, 50);
+		answers_put(&ring, position_at(1000, 1), 70);
+	CHECK_UINT(answers_best(&ring, position_at(1000, 2)), ==, 50);
 	/* the last ones are kept */
 	for (uint64_t i = 0; i < ANSWERS - 1; i++)
 	{
-		answers_put(&ring, place_at(2000 + i, 0), 100 + i);
-		CHECK_UINT(answers_best(&ring, place_at(1999, 0)), ==, 70);
+		answers_put(&ring, position_at(2000 + i, 0), 100 + i);
+		CHECK_UINT(answers_best(&ring, position_at(1999, 0)), ==, 70);
 	}
-	answers_put(&ring, place_at(3000, 0), 200);
-	CHECK_UINT(answers_best(&ring, place_at(1999, 0)), ==, 0);
+	answers_put(&ring, position_at(3000, 0), 200);
+	CHECK_UINT(answers_best(&ring, position_at(1999, 0)), ==, 0);
 	for (uint64_t i = 0; i < ANSWERS - 1; i++)
-		CHECK_UINT(answers_best(&ring, place_at(2000 + i, 0)), ==, 100 + i);
-	CHECK_UINT(answers_best(&ring, place_at(3000, 0)), ==, 200);
+		CHECK_UINT(answers_best(&ring, position_at(2000 + i, 0)), ==, 100 + i);
+	CHECK_UINT(answers_best(&ring, position_at(3000, 0)), ==, 200);
 }
 
 int

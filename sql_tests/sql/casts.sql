@@ -41,13 +41,7 @@ SELECT NULL::bigint::scru64 IS NULL AS null_to_scru64,
 SELECT '0u2pf62ji4b9'::text::scru64, '0U2PF62JI4B9'::varchar::scru64,
 	   '0u2pf62ji4b9'::scru64::text, '0u2pf62ji4b9'::scru64::varchar;
 SELECT pg_typeof('0u2pf62ji4b9'::scru64::text), pg_typeof('0u2pf62ji4b9'::scru64::varchar);
--- The cast prints what the type's output function prints; varchar(n) and
--- char(n) cut it as they cut a text.
-SELECT count(*) AS ids,
-	   count(*) FILTER (WHERE id::text <> textin(scru64_out(id))) AS text_differs,
-	   count(*) FILTER (WHERE id::varchar <> textin(scru64_out(id))) AS varchar_differs
-FROM (SELECT least((n * 473815500000007 + n), 4738381338321616895)::scru64
-	  FROM generate_series(0, 10001::bigint) AS n) AS i (id);
+-- varchar(n) and char(n) cut an ID as they cut a text.
 SELECT '0u2pf62ji4b9'::scru64::varchar(5), '0u2pf62ji4b9'::scru64::char(3);
 SELECT '0u2pf62ji4b9'::scru64::varchar(4);
 SELECT type, e.code, e.message, e.detail

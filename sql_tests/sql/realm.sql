@@ -430,7 +430,7 @@ SELECT scru64_realm.prune('0');
 SELECT holder FROM scru64_realm.ledger ORDER BY holder;
 SELECT count(*) FROM scru64_realm.lease(8, 'next', '1 hour', node_id => 100);
 -- a clock that is behind what was pruned
-SELECT scru64_realm_internal.mark('pruned_until');
+SELECT scru64_realm_internal.remembered('pruned_until');
 BEGIN;
 UPDATE test_clock SET now = '2027-01-01 00:00:00+00';
 SELECT scru64_realm.lease(8, 'too early', '1 hour', node_id => 103);

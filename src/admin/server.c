@@ -30,7 +30,7 @@ PG_FUNCTION_INFO_V1(scru64_lease);
 PG_FUNCTION_INFO_V1(scru64_node_spec);
 PG_FUNCTION_INFO_V1(scru64_set_ceiling);
 
-/* The spec of a node, or the one that continues after node_prev. */
+/* The spec of a node; it continues after node_prev, unless this is 0. */
 static Datum
 spec_text(Scru64Node node, uint64 node_prev)
 {
@@ -63,7 +63,7 @@ scru64_generators(PG_FUNCTION_ARGS)
 			Int32GetDatum((int32) report->node.node_id),
 			Int32GetDatum((int32) report->node.node_id_size),
 			Int64GetDatum((int64) report->state),
-			/* after all that it has issued */
+			/* continues after all IDs of the node */
 			spec_text(report->node, node_state_tick(report->state) > 0 ? report->last_id : 0),
 			TimestampTzGetDatum(time_of_tick(durable)),
 			Int64GetDatum((int64) report->counts[NODE_OVERFLOWS]),
@@ -83,8 +83,8 @@ scru64_generators(PG_FUNCTION_ARGS)
 /*
  * scru64_node_spec() -> text
  *
- * The node of this session: that of the setting, else that of the server's lease;
- * null if there is neither.
+ * The node of this session: from the setting, else from the server's lease; null if
+ * there is neither.
  */
 Datum
 scru64_node_spec(PG_FUNCTION_ARGS)
@@ -94,7 +94,7 @@ scru64_node_spec(PG_FUNCTION_ARGS)
 	(void) fcinfo;
 	if (configured_node.node.node_id_size != 0)
 		PG_RETURN_DATUM(spec_text(configured_node.node, 0));
-	if (!scru64_leased_look(&leased))
+	if (!scru64_leased_report(&leased))
 		PG_RETURN_NULL();
 	PG_RETURN_DATUM(spec_text(leased.node, 0));
 }
@@ -107,14 +107,14 @@ scru64_lease(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	LeaseInfo	info = lease_info();
-	bool		held = info.node.node_id_size != 0;
-	bool		over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
-	const char *state = held && !over ?
+	bool		has_lease = info.node.node_id_size != 0;
+	bool		lease_over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
+	const char *state = has_lease && !lease_over ?
 		(info.is_standby_lease ? "held for promotion" : info.failures > 0 ? "held, not renewed" : "held") :
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
 	Datum		values[] = {
 		CStringGetTextDatum(state),
-		held ? spec_text(info.node, 0) : (Datum) 0,
+		has_lease ? spec_text(info.node, 0) : (Datum) 0,
 		CStringGetTextDatum(info.holder),
 		TimestampTzGetDatum(info.granted_at),
 		TimestampTzGetDatum(info.expires_at),
@@ -129,10 +129,10 @@ scru64_lease(PG_FUNCTION_ARGS)
 		CStringGetTextDatum(info.size_reason)
 	};
 	bool		nulls[lengthof(values)] = {
-		false, !held, info.holder[0] == '\0', !held, !held,
+		false, !has_lease, info.holder[0] == '\0', !has_lease, !has_lease,
 		info.renewed_at == 0, info.next_attempt_at == 0, false,
 		info.last_error[0] == '\0', info.last_error_at == 0, info.worker_pid == 0,
-		!held, info.size_changed_at == 0, info.size_reason[0] == '\0'
+		!has_lease, info.size_changed_at == 0, info.size_reason[0] == '\0'
 	};
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -144,8 +144,9 @@ scru64_lease(PG_FUNCTION_ARGS)
 /*
  * scru64_ceiling() -> timestamptz
  *
- * The ceiling as the next raise, or the next start of the server, finds it; null if it
- * was lost.  Of a later version's page, too.  XX001 if it is damaged.  Writes nothing.
+ * The ceiling on the page, where the next raise, or the next start of the server, finds
+ * it; null if the page was lost, XX001 if it is damaged.  Reads the page of a later
+ * version, too.  Writes nothing.
  */
 Datum
 scru64_ceiling(PG_FUNCTION_ARGS)
@@ -165,7 +166,7 @@ scru64_ceiling(PG_FUNCTION_ARGS)
  * whatever the page says.  42501 for all but superusers, 25006 in recovery, 22008
  * for a time without a tick.
  *
- * It ends the lease, which no worker resumes: the ceiling no longer says how far the
+ * This ends the lease, and no worker resumes it: the ceiling no longer tells how far the
  * lease's IDs went.
  */
 Datum
@@ -182,8 +183,8 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("scru64_set_ceiling()");
 	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
 
-	forget_kept_lease();
-	/* after the last tick there is no ID either */
+	forget_saved_lease();
+	/* no ID is of a later tick */
 	ceiling_set(Min(ceiling, SCRU64_LAST_TIMESTAMP));
 	lease_wake_worker(true);
 	PG_RETURN_VOID();

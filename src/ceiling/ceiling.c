@@ -3,48 +3,48 @@
  * ceiling.c
  *		The ceiling: how far the IDs of this server may go.
  *
- * Loads, raises and sets the ceiling for the slots of slots.c, and keeps it on
- * the page of ceiling_page.c.
+ * Loads, raises and sets the ceiling for the slots of slots.c, and keeps it on the page of
+ * ceiling_page.c.
  *
- * Every ID that is issued is of a tick at or below the ceiling, and the ceiling is
- * flushed to the WAL before.  So in the order of the WAL it stands before every
- * row with such an ID: whatever state a server has by replaying WAL, by a crash, a
- * promotion, a restore to any point, with a row it has the row's ceiling.  It
- * starts above that.  No clock comes into it.
+ * Every ID is of a tick at or below the ceiling, and this ceiling is flushed to the WAL before
+ * the ID is issued.  So in the WAL the ceiling precedes every row with such an ID.  A server
+ * that has replayed such a row, in crash recovery, on promotion or in a restore to any point,
+ * has replayed the row's ceiling, too, and starts above it.  No clock is involved.
  *
- * With synchronous replication the standbys need the ceiling as well, or a failover
- * would lose it.  So there are two marks, one for the ceiling as flushed here and one as
- * flushed by the standbys, and each session goes by the one that its commits would wait
- * for.  A session waits for the standbys only when it needs a tick above their mark.
+ * With synchronous replication the standbys need the ceiling as well, or a failover would lose
+ * it.  So there are a durable ceiling, flushed by this server, and a replicated one, flushed
+ * by the standbys, too.  A session's synchronous_commit decides which one is usable for the
+ * session.  The session waits for the standbys only for a tick above the replicated ceiling.
  *
  * What guards what:
  *
- *	the page, Reservation.written
- *						the page's lock (ceiling_page_lock), which is held during
- *						I/O, and can be waited for cancellably.
- *	Reservation.generation
+ *	the page, CeilingState.written
+ *						the page's lock (ceiling_page_lock), which is held during I/O; a wait
+ *						for the lock can be cancelled.
+ *	CeilingState.incarnation
  *						atomic; raised under the page's lock.
- *	Reservation.written_at, sent, sent_at
- *						Reservation.mutex
- *	Reservation.durable, replicated
- *						atomic; written under the mutex, durable also under the
- *						page's lock, read without.
+ *	CeilingState.awaited, awaited_at
+ *						CeilingState.mutex
+ *	CeilingState.written_at
+ *						written under the page's lock and the mutex, read under either.
+ *	CeilingState.durable, replicated
+ *						atomic; written under the mutex, durable also under the page's lock,
+ *						read without a lock.
  *
  * Invariants:
  *
- *	- durable is 0, or a ceiling that was written by this shared memory and
- *	  flushed, at or below the page's.  replicated is 0, or one that was durable and
- *	  that the synchronous standbys have flushed, too.
+ *	- durable is 0, or a flushed ceiling at or below the page's: one that this server has
+ *	  written, or the one that was loaded, below which only leased nodes start.  replicated is
+ *	  0, or a ceiling that was durable, and is flushed by the synchronous standbys, too.
  *
- *	- A raise is a reservation, for this shared memory, of the ticks above the
- *	  page's ceiling up to the new one.  If the page has a greater ceiling than the one
- *	  written last, another version of the library, with slots of its own, has reserved
- *	  ticks: then all nodes start again above the page's ceiling.  If it has a lower one,
- *	  the disk has lost a write, or that other version has set it: then the one written
- *	  last is written again, and all nodes start above that.
+ *	- To raise the ceiling is to reserve, for this shared memory, the ticks above the page's
+ *	  ceiling up to the new one.  If the page has a greater ceiling than CeilingState.written,
+ *	  another version of the library, which has its own slots, has reserved ticks, or
+ *	  ceiling_set() could not write: then all nodes start anew above the page's ceiling.  If
+ *	  the page has a lower one, the disk has lost a write, or the other version has set the
+ *	  ceiling: then CeilingState.written is written again, and all nodes start above it.
  *
- *	- If the page disappears after the slots were loaded, only scru64_set_ceiling()
- *	  makes it anew.
+ *	- If the page disappears after it was loaded, only scru64_set_ceiling() makes it anew.
  *
  *-------------------------------------------------------------------------
  */
@@ -65,7 +65,7 @@
 #include "shmem/writers.h"
 #include "type/id_time.h"
 
-/* Milliseconds between looks at the standbys: few at first, then more. */
+/* Milliseconds between two tests of the standbys, doubled from MIN to MAX */
 #define MIN_NAP_MS			1
 #define MAX_NAP_MS			200
 
@@ -73,141 +73,138 @@
 
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 
-static Reservation *
-reservation_of_server(void)
+static CeilingState *
+ceiling_state(void)
 {
 	ensure_slots();
-	return &node_slots->reservation;
+	return &node_slots->ceiling;
 }
 
-/* The ceiling that was flushed here, in ticks. */
+/* The ceiling flushed by this server, in ticks */
 uint64
 ceiling_durable(void)
 {
-	return pg_atomic_read_u64(&reservation_of_server()->durable);
+	return pg_atomic_read_u64(&ceiling_state()->durable);
 }
 
-/* Send the ceiling written last: the standbys' mark follows when they have it.  Mutex held. */
+/* Await the durable ceiling next: sessions wait for the standbys to flush it.  Mutex held. */
 static void
-send_written(Reservation *reservation)
+await_durable(CeilingState *state)
 {
-	reservation->sent = pg_atomic_read_u64(&reservation->durable);
-	reservation->sent_at = reservation->written_at;
+	state->awaited = pg_atomic_read_u64(&state->durable);
+	state->awaited_at = state->written_at;
 }
 
 /*
- * When the standbys have flushed the ceiling that was sent, raise their mark to it, and
- * send the one written last.
+ * If the standbys have flushed the awaited ceiling, raise replicated to it, or to the latest
+ * ceiling if they have flushed this, too.  Then await the latest.
  *
- * Sessions may raise the ceiling faster than a late standby flushes it, which then never
- * has the one written last.  So the one sent stays the same until the standbys have it.
+ * Await one ceiling at a time: a slow standby might never catch up with the latest.
  */
 static void
-note_standbys(Reservation *reservation)
+note_standbys(CeilingState *state)
 {
 	XLogRecPtr	reached = standbys_reached();
 	bool		moved;
 
-	SpinLockAcquire(&reservation->mutex);
-	moved = reservation->sent > pg_atomic_read_u64(&reservation->replicated) &&
-		reservation->sent_at <= reached;
+	SpinLockAcquire(&state->mutex);
+	moved = state->awaited > pg_atomic_read_u64(&state->replicated) &&
+		state->awaited_at <= reached;
 	if (moved)
 	{
-		if (reservation->written_at <= reached)
-			send_written(reservation);
-		pg_atomic_write_u64(&reservation->replicated, reservation->sent);
-		send_written(reservation);
+		if (state->written_at <= reached)
+			await_durable(state);
+		pg_atomic_write_u64(&state->replicated, state->awaited);
+		await_durable(state);
 	}
-	SpinLockRelease(&reservation->mutex);
+	SpinLockRelease(&state->mutex);
 	if (moved)
-		ConditionVariableBroadcast(&reservation->moved);
+		ConditionVariableBroadcast(&state->moved);
 }
 
 /*
- * The tick up to which this session may issue IDs.
+ * The ceiling that is usable for this session, in ticks.
  *
- * Ordering: a session reads it after the state of its node, and before it advances
- * that.  It is raised after the ceiling was flushed (litmus: ceiling-before-row), and
- * lowered before all nodes lose their slots: then the session cannot advance the state
- * (litmus: durable).
+ * Ordering: a session reads this ceiling after its node's state, and before it advances the
+ * state.  The ceiling is raised after it was flushed (litmus: ceiling-before-row), and cleared
+ * before all nodes lose their slots: then no session can advance the state (litmus: durable).
  */
 uint64
-ceiling_mark(void)
+ceiling_usable(void)
 {
-	Reservation *reservation = reservation_of_server();
+	CeilingState *state = ceiling_state();
 	uint64		durable = ceiling_durable();
 
 	if (!standbys_are_waited_for())
 		return durable;
-	if (pg_atomic_read_u64(&reservation->replicated) < durable)
-		note_standbys(reservation);
-	return pg_atomic_read_u64(&reservation->replicated);
+	if (pg_atomic_read_u64(&state->replicated) < durable)
+		note_standbys(state);
+	return pg_atomic_read_u64(&state->replicated);
 }
 
 /*
- * Start all nodes above a tick, the ceiling on the page, and issue no ID until that is
- * raised.  Page locked.
+ * Start all nodes anew above a ceiling; none issues an ID before the next raise.  Page locked.
  *
- * Ordering: durable is cleared before the nodes lose their slots.  A session that has
- * found it high enough before that advances its node before the slot is taken, or not at
- * all: a session that reads a new start finds durable cleared, by the barrier of
- * slot_give() (litmus: durable).  The generation is raised last (litmus: generation).
+ * Ordering: durable is cleared before the nodes lose their slots.  A session that has read the
+ * old durable advances its node before the eviction, or not at all.  A session that reads a
+ * new start marker finds durable cleared, by the barrier of slot_give() (litmus: durable).
+ * The incarnation is raised last (litmus: incarnation).
  */
 static void
-start_above(uint64 ceiling)
+restart_above(uint64 ceiling)
 {
-	Reservation *reservation = reservation_of_server();
+	CeilingState *state = ceiling_state();
 	XLogRecPtr	flushed = GetFlushRecPtr(NULL);
-	uint32		generation;
+	uint32		incarnation;
 
-	SpinLockAcquire(&reservation->mutex);
-	pg_atomic_write_u64(&reservation->durable, 0);
-	pg_atomic_write_u64(&reservation->replicated, 0);
-	reservation->sent = 0;
-	reservation->written_at = flushed;
-	SpinLockRelease(&reservation->mutex);
+	SpinLockAcquire(&state->mutex);
+	pg_atomic_write_u64(&state->durable, 0);
+	pg_atomic_write_u64(&state->replicated, 0);
+	state->awaited = 0;
+	state->written_at = flushed;
+	SpinLockRelease(&state->mutex);
 	node_slots_restart(ceiling);
-	reservation->written = ceiling;
-	generation = pg_atomic_read_u32(&reservation->generation);
-	if (generation == 0)
-		note_prepared_before();
+	state->written = ceiling;
+	incarnation = pg_atomic_read_u32(&state->incarnation);
+	if (incarnation == 0)
+		note_recovered_prepared();
 	pg_write_barrier();
-	pg_atomic_write_u32(&reservation->generation, generation + 1);
+	pg_atomic_write_u32(&state->incarnation, incarnation + 1);
 }
 
 /*
- * How often all nodes were started above the ceiling since the server was started.  0:
- * the ceiling is not loaded yet.
+ * The incarnation: how often all nodes were started above the ceiling since the server was
+ * started.  0: the ceiling is not loaded yet.
  *
- * Ordering: a session reads it before the clock, the ceiling and the state of its node,
- * and start_above() raises it after it has changed these.  So a raise that the session
- * decides on by what was there before has an older generation (litmus: generation).
+ * Ordering: a session reads the incarnation before the clock, the ceiling and the state of its
+ * node; restart_above() raises the incarnation after the ceiling and the states have changed.
+ * A session that decides by older values has an older incarnation, too (litmus: incarnation).
  */
 uint32
-ceiling_generation(void)
+ceiling_incarnation(void)
 {
-	uint32		generation = pg_atomic_read_u32(&reservation_of_server()->generation);
+	uint32		incarnation = pg_atomic_read_u32(&ceiling_state()->incarnation);
 
 	pg_read_barrier();
-	return generation;
+	return incarnation;
 }
 
 /*
- * Have the slots start above the ceiling, once after a start of the server.  Not
- * to be called during recovery.
+ * Start all nodes above the page's ceiling, once after a start of the server.  Not to be
+ * called during recovery.
  *
- * Without a page nobody knows which IDs were issued: none that was more than the
- * allowance ahead of the clock, if that was right.
+ * Without a page, the last ID is unknown: this ID is ahead of the clock by the allowance at
+ * most, if the clock was right when the ID was issued.
  */
 void
 ceiling_load(void)
 {
 	uint64		ceiling;
 
-	if (ceiling_generation() > 0)
+	if (ceiling_incarnation() > 0)
 		return;
 	(void) ceiling_page_lock(true);
-	if (ceiling_generation() == 0)
+	if (ceiling_incarnation() == 0)
 	{
 		if (!ceiling_page_read(&ceiling))
 		{
@@ -220,14 +217,14 @@ ceiling_load(void)
 							   "scru64.rollback_allowance"),
 					 errhint("They are above those of before if the clock was right then, and is now.")));
 		}
-		start_above(ceiling);
+		restart_above(ceiling);
 	}
 	ceiling_page_unlock();
 }
 
 /*
- * Load the ceiling if it has a page.  Without one no ID was issued yet, or it was lost: that
- * is for a session to deal with, which asks for an ID.
+ * Load the ceiling if there is a page.  If there is none, either no ID was issued yet, or the
+ * page was lost: the next session that generates an ID handles this.
  */
 bool
 scru64_ceiling_load_page(void)
@@ -235,7 +232,7 @@ scru64_ceiling_load_page(void)
 	bool		has_page;
 
 	(void) ceiling_page_lock(true);
-	has_page = ceiling_generation() > 0 || ceiling_page_exists();
+	has_page = ceiling_incarnation() > 0 || ceiling_page_exists();
 	if (has_page)
 		ceiling_load();
 	ceiling_page_unlock();
@@ -243,41 +240,44 @@ scru64_ceiling_load_page(void)
 }
 
 /*
- * Lock the ceiling until the transaction ends: nobody raises or sets it meanwhile.  Returns
- * the one that this server has written last, or was started with, in ticks.
+ * Lock the ceiling until the transaction ends, so that no other session raises or sets it.
+ * Returns the ceiling that this server has written last, or was started with, in ticks.
  */
 uint64
 scru64_ceiling_lock(void)
 {
 	ceiling_load();
 	(void) ceiling_page_lock(true);
-	return reservation_of_server()->written;
-}
-
-/* A ceiling stands in the WAL up to written_at, and is flushed.  Page locked. */
-static void
-publish(Reservation *reservation, uint64 ceiling, XLogRecPtr written_at)
-{
-	reservation->written = ceiling;
-	SpinLockAcquire(&reservation->mutex);
-	reservation->written_at = written_at;
-	pg_atomic_write_u64(&reservation->durable, ceiling);
-	if (reservation->sent <= pg_atomic_read_u64(&reservation->replicated))
-		send_written(reservation);
-	SpinLockRelease(&reservation->mutex);
+	return ceiling_state()->written;
 }
 
 /*
- * The page has a lower ceiling than the one written last: write that again, and start
- * above it.  Page locked.
+ * Set written and durable to a flushed ceiling, whose record in the WAL ends at written_at.
+ * Page locked.
+ */
+static void
+set_durable(CeilingState *state, uint64 ceiling, XLogRecPtr written_at)
+{
+	state->written = ceiling;
+	SpinLockAcquire(&state->mutex);
+	state->written_at = written_at;
+	pg_atomic_write_u64(&state->durable, ceiling);
+	if (state->awaited <= pg_atomic_read_u64(&state->replicated))
+		await_durable(state);
+	SpinLockRelease(&state->mutex);
+}
+
+/*
+ * The page has a lower ceiling than the one written last: write the latter again, and start
+ * all nodes above it.  Page locked.
  */
 static void
 write_again(uint64 found)
 {
-	uint64		written = reservation_of_server()->written;
+	uint64		written = ceiling_state()->written;
 
 	(void) ceiling_page_write(written);
-	start_above(written);
+	restart_above(written);
 	ereport(LOG,
 			(errmsg("the ceiling of scru64 went back"),
 			 errdetail("Its page had %s, and this server has written %s: IDs start after that.",
@@ -287,59 +287,59 @@ write_again(uint64 found)
 }
 
 /*
- * Raise the ceiling to a tick, unless it is high enough by now.  A caller that does not
- * want to wait leaves it to the session that is just raising it.
+ * Raise the ceiling to the tick target, unless durable has reached the tick enough by now.  If
+ * another session has the lock, and wait is false, return at once.
  *
- * Nothing is done if all nodes have been started anew since the caller read generation.
- * It may have decided by a wrong clock: if that was corrected since, and
- * scru64_set_ceiling() has lowered the ceiling, this would raise it again.
+ * Do nothing if all nodes were started anew after the caller read incarnation.  The caller may
+ * have used a wrong clock: if the clock was corrected since, and scru64_set_ceiling() has
+ * lowered the ceiling, the caller would raise the ceiling again.
  */
 void
-ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait)
+ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 {
-	Reservation *reservation = reservation_of_server();
+	CeilingState *state = ceiling_state();
 	uint64		ceiling;
 
 	if (!ceiling_page_lock(wait))
 		return;
-	if (generation == ceiling_generation() && ceiling_durable() < enough)
+	if (incarnation == ceiling_incarnation() && ceiling_durable() < enough)
 	{
 		if (!ceiling_page_read(&ceiling))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
-		if (ceiling < reservation->written)
+		if (ceiling < state->written)
 			write_again(ceiling);
-		else if (ceiling > reservation->written)
-			start_above(ceiling);
+		else if (ceiling > state->written)
+			restart_above(ceiling);
 		else if (ceiling < target)
-			publish(reservation, target, ceiling_page_write(target));
+			set_durable(state, target, ceiling_page_write(target));
 		else
-			publish(reservation, ceiling, reservation->written_at);
+			set_durable(state, ceiling, state->written_at);
 	}
 	ceiling_page_unlock();
 }
 
 /*
- * Wait until the standbys have flushed the ceiling of a tick, as far as it has been raised.
+ * Wait until the usable ceiling has reached a tick that the durable ceiling has reached.
  *
- * A standby tells how far it is when it has got more WAL, and an idle one gets none.  So
- * after a while the session raises the ceiling by a tick, for the standby to answer.  It
- * waits no longer once all nodes have been started anew: then it could not raise it.
+ * A standby reports its position when it receives WAL, and on an idle server it receives none.
+ * So after a while the session raises the ceiling by one tick, to have the standby report.
+ * If all nodes are started anew meanwhile, the session stops waiting.
  */
 void
-ceiling_wait_for_standbys(uint32 generation, uint64 tick)
+ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 {
 	static uint32 wait_event = 0;
-	Reservation *reservation = reservation_of_server();
+	CeilingState *state = ceiling_state();
 	uint64		durable = ceiling_durable();
 	long		nap_ms = MIN_NAP_MS;
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event(WAIT_EVENT_NAME);
-	while (generation == ceiling_generation() && ceiling_mark() < tick && tick <= ceiling_durable())
+	while (incarnation == ceiling_incarnation() && ceiling_usable() < tick && tick <= ceiling_durable())
 	{
-		(void) ConditionVariableTimedSleep(&reservation->moved, nap_ms, wait_event);
+		(void) ConditionVariableTimedSleep(&state->moved, nap_ms, wait_event);
 		if (nap_ms == MAX_NAP_MS)
-			ceiling_raise(generation, durable + 1, Min(durable + 1, SCRU64_LAST_TIMESTAMP), false);
+			ceiling_raise(incarnation, durable + 1, Min(durable + 1, SCRU64_LAST_TIMESTAMP), false);
 		nap_ms = Min(2 * nap_ms, MAX_NAP_MS);
 	}
 	ConditionVariableCancelSleep();
@@ -348,9 +348,9 @@ ceiling_wait_for_standbys(uint32 generation, uint64 tick)
 /*
  * scru64_create_ceiling() -> void
  *
- * For CREATE EXTENSION: make the page, if there is none, with the ceiling 0: no ID was
- * issued.  Nobody can know it if another database has the extension, and the page was
- * lost.  So the log says it.
+ * For CREATE EXTENSION: if there is no page, make one with the ceiling 0, as no ID was issued.
+ * This is wrong if a page was lost, and another database has the extension.  The server cannot
+ * know this, and logs a message.
  */
 Datum
 scru64_create_ceiling(PG_FUNCTION_ARGS)
@@ -360,7 +360,7 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 	(void) ceiling_page_lock(true);
 	if (!ceiling_page_exists())
 	{
-		if (ceiling_generation() > 0)
+		if (ceiling_incarnation() > 0)
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		(void) ceiling_page_write(0);
 		ereport(LOG,
@@ -374,25 +374,25 @@ scru64_create_ceiling(PG_FUNCTION_ARGS)
 }
 
 /*
- * Start all nodes of this server after a tick, whatever they have issued and whatever the
- * page says.  Not to be called during recovery.
+ * Start all nodes of this server above a tick, whatever they have issued and whatever the page
+ * has.  Not to be called during recovery.
  */
 void
 ceiling_set(uint64 ceiling)
 {
-	Reservation *reservation = reservation_of_server();
+	CeilingState *state = ceiling_state();
 	XLogRecPtr	written_at;
 
 	/*
-	 * First the slots: so no ID is issued that the new ceiling does not cover.  If it
-	 * cannot be written, the next raise finds the old one on the page, and the nodes start
-	 * above the greater of the two.  The standbys get it with that raise.
+	 * Restart the slots first, so that no ID is issued above the new ceiling.  If the new one
+	 * cannot be written, the next raise finds the old one on the page, and starts the nodes
+	 * above the greater of the two.  The standbys get the new ceiling with the next raise.
 	 */
 	(void) ceiling_page_lock(true);
-	start_above(ceiling);
+	restart_above(ceiling);
 	written_at = ceiling_page_write(ceiling);
-	SpinLockAcquire(&reservation->mutex);
-	reservation->written_at = written_at;
-	SpinLockRelease(&reservation->mutex);
+	SpinLockAcquire(&state->mutex);
+	state->written_at = written_at;
+	SpinLockRelease(&state->mutex);
 	ceiling_page_unlock();
 }

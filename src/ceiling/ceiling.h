@@ -3,8 +3,7 @@
  * ceiling.h
  *		The ceiling: how far the IDs of this server may go.
  *
- * See ceiling.c for why that is enough, and ceiling_page.c for the page that holds
- * it.
+ * See ceiling.c for why no ID is issued twice, and ceiling_page.c for the page.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,10 +12,10 @@
 
 extern void ceiling_load(void);
 extern uint64 ceiling_durable(void);
-extern uint64 ceiling_mark(void);
-extern uint32 ceiling_generation(void);
-extern void ceiling_raise(uint32 generation, uint64 enough, uint64 target, bool wait);
-extern void ceiling_wait_for_standbys(uint32 generation, uint64 tick);
+extern uint64 ceiling_usable(void);
+extern uint32 ceiling_incarnation(void);
+extern void ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait);
+extern void ceiling_wait_for_standbys(uint32 incarnation, uint64 tick);
 extern void ceiling_set(uint64 ceiling);
 
 /* For the lease worker */

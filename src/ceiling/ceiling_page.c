@@ -1,28 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * ceiling_page.c
- *		The page that holds the server's ceiling: lock it, read it, write it.
+ *		The page with the server's ceiling: lock it, read it, write it.
  *
- * One page of our own in the shared tablespace, through the buffer manager and in
- * the WAL as a full page.  No catalog lists it, and a server without this library
- * replays it.  What the ceiling means, and when it is raised, is in ceiling.c.
- * Raises errors.
+ * One page of our own in the shared tablespace, through the buffer manager and in the WAL as a
+ * full page.  No catalog lists it, and a server without this library replays it.  ceiling.c
+ * says what the ceiling means, and when it is raised.  Raises errors.
  *
  * Invariants:
  *
  *	- When ceiling_page_write() returns, the page is in the WAL and flushed.
- *	- A page that is not exactly as it was written is an error, never a ceiling; so is one
- *	  with a ceiling after the last tick that has IDs, which nobody writes.
- *	  The contents have a CRC of their own: data checksums may be off, or may
- *	  have been switched on without this page, which no catalog lists.
- *	- The lock is held by one session of the server at a time, also of those that
- *	  have another version of this library.
- *	- A page that a later version has written is an error, too: this one would lose
- *	  what stands behind.  Its ceiling can be looked at all the same.
+ *	- A page that is not exactly as it was written raises an error, and is never taken for a
+ *	  ceiling; so does a ceiling after the last tick of IDs, which is never written.  The
+ *	  contents have their own CRC: data checksums may be off, or may have been switched on
+ *	  without this page, which no catalog lists.
+ *	- One session of the server at a time has the lock, whatever its version of this library.
+ *	- A page written by a later version raises an error, too: this version would lose the
+ *	  fields behind its own.  The ceiling can be looked at all the same.
  *
- * The lock is the one under which a relation is extended: an error releases it, a wait for
- * it can be cancelled, and it also excludes the other processes of a parallel query.  No
- * other heavyweight lock may be taken while it is held.
+ * The lock is the one for extending a relation: an error releases it, a wait for it can be
+ * cancelled, and it also excludes the other processes of a parallel query.  Its holder must
+ * take no other heavyweight lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,7 +43,7 @@
 #include "ceiling/ceiling_page.h"
 #include "pure/scru64.h"
 
-/* Below every OID that a server assigns, and in no catalog of PostgreSQL. */
+/* Below every OID that a server assigns, and in no catalog of PostgreSQL */
 #define CEILING_FILE		9864
 #define CEILING_PATH		"global/" CppAsString2(CEILING_FILE)
 
@@ -53,8 +51,8 @@
 #define CEILING_VERSION		1
 
 /*
- * The contents of the page, behind its header.  Every version begins with these fields.
- * What a later one adds stands behind them.
+ * The contents of the page, behind its header.  Every version begins with these fields, and a
+ * later version adds its own behind them.
  */
 typedef struct CeilingPage
 {
@@ -79,7 +77,7 @@ static const LOCKTAG ceiling_lock =
 	.locktag_lockmethodid = DEFAULT_LOCKMETHOD
 };
 
-/* Lock the page.  False if it is locked and the caller does not want to wait. */
+/* Lock the page.  Without wait, false if another session has locked it. */
 bool
 ceiling_page_lock(bool wait)
 {
@@ -93,7 +91,7 @@ ceiling_page_unlock(void)
 	LockRelease(&ceiling_lock, ExclusiveLock, false);
 }
 
-/* XX001, and no ID. */
+/* Raise XX001: no ID is generated. */
 void
 ceiling_page_damaged(const char *reason)
 {
@@ -105,7 +103,7 @@ ceiling_page_damaged(const char *reason)
 					 "scru64.node_spec", "scru64_set_ceiling()")));
 }
 
-/* The file as it is now: this process may have its size of before. */
+/* The file as it is now: this process may know an older size. */
 static SMgrRelation
 open_file(void)
 {
@@ -115,7 +113,7 @@ open_file(void)
 	return file;
 }
 
-/* Is there a page?  An error if there are several. */
+/* Is there a page?  Raises an error if there are several. */
 static bool
 has_page(SMgrRelation file)
 {
@@ -127,7 +125,7 @@ has_page(SMgrRelation file)
 	return blocks == 1;
 }
 
-/* An error if the file is cut within a page, which smgrnblocks() does not see. */
+/* Raise an error if the file ends within a page, which smgrnblocks() does not see. */
 static void
 check_size(void)
 {
@@ -148,7 +146,7 @@ contents_crc(const CeilingPage *contents)
 	return crc;
 }
 
-/* 55000, and no ID: what stands behind the ceiling may say that it is not to be issued. */
+/* Raise 55000, and generate no ID: the fields of a later version may forbid it. */
 static void
 check_version(uint32 version)
 {
@@ -169,11 +167,10 @@ is_zero(const char *page)
 }
 
 /*
- * Copy the page.  False if there is none: the file is missing or empty, or the
- * page is zero.
+ * Copy the page.  False if there is none: the file is missing or empty, or the page is zero.
  *
- * The buffer manager takes a page for damaged whose data checksum is not right.
- * It may only never have got one, so look at the block itself then.
+ * The buffer manager takes the page for damaged if its data checksum is wrong.  The page may
+ * never have got a checksum, so look at the block itself then.
  */
 static bool
 copy_page(char *copy)
@@ -196,7 +193,7 @@ copy_page(char *copy)
 	return !is_zero(copy);
 }
 
-/* Is there a page, ours or not?  The caller has locked it. */
+/* Is there a page, ours or not?  The caller has locked the page. */
 bool
 ceiling_page_exists(void)
 {
@@ -222,7 +219,7 @@ read_contents(CeilingPage *contents)
 	return true;
 }
 
-/* Read the page, which the caller has locked, to issue IDs.  False if there is none. */
+/* Read the ceiling to issue IDs; the caller has locked the page.  False if there is none. */
 bool
 ceiling_page_read(uint64 *ceiling)
 {
@@ -235,7 +232,7 @@ ceiling_page_read(uint64 *ceiling)
 	return true;
 }
 
-/* Look at it, for a caller that has not locked it.  An error if this version cannot use it. */
+/* Read the ceiling without a lock.  With to_use, raise an error for a later version. */
 bool
 ceiling_page_look(uint64 *ceiling, bool to_use)
 {
@@ -252,7 +249,7 @@ ceiling_page_look(uint64 *ceiling, bool to_use)
 	return found;
 }
 
-/* Make sure that the file is ours and has its one page.  A crash here leaves it empty or zero. */
+/* Make sure that the file is ours and has its page.  A crash here leaves it empty or zero. */
 static void
 provide_page(void)
 {
@@ -285,13 +282,13 @@ fill_page(Page page, uint64 ceiling)
 	contents.crc = contents_crc(&contents);
 	PageInit(page, BLCKSZ, 0);
 	memcpy(PageGetContents(page), &contents, CEILING_PAGE_LEN);
-	/* behind it is a hole, which the WAL leaves out */
+	/* behind the contents is a hole, which the WAL leaves out */
 	((PageHeader) page)->pd_lower = PageGetContents(page) - page + CEILING_PAGE_LEN;
 }
 
 /*
- * Write the page anew, whatever was there, and flush it; the caller has locked it.
- * Returns the end of its record.  Not to be called during recovery.
+ * Write the page anew, whatever it was, and flush it; the caller has locked it.  Returns the
+ * end of its record in the WAL.  Not to be called during recovery.
  */
 XLogRecPtr
 ceiling_page_write(uint64 ceiling)
@@ -301,7 +298,7 @@ ceiling_page_write(uint64 ceiling)
 
 	Assert(ceiling <= SCRU64_LAST_TIMESTAMP);
 	provide_page();
-	/* does not read, so a damaged page does not matter */
+	/* this does not read the page, so a damaged one does not matter */
 	buffer = ReadBufferWithoutRelcache(ceiling_locator, MAIN_FORKNUM, 0,
 									   RBM_ZERO_AND_LOCK, NULL, true);
 

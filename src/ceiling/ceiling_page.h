@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ceiling_page.h
- *		The page that holds the server's ceiling: lock it, read it, write it.
+ *		The page with the server's ceiling: lock it, read it, write it.
  *
  *-------------------------------------------------------------------------
  */

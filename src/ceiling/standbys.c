@@ -3,9 +3,9 @@
  * standbys.c
  *		How far the synchronous standbys are, and whether to wait for them.
  *
- * PostgreSQL's own wait, SyncRepWaitForLSN(), is made for commits: it swallows a
- * cancel, reports a commit, and does not expect two sessions to wait for one record.
- * So only the position is taken from there, as the WAL senders keep it for those waits.
+ * PostgreSQL's own wait, SyncRepWaitForLSN(), is made for commits: it swallows a cancel,
+ * reports a commit, and does not expect two sessions to wait for the same record.  So we only
+ * read the position that the WAL senders keep for these waits.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,8 +22,8 @@
 #include "ceiling/standbys.h"
 
 /*
- * Are there synchronous standbys?  The checkpointer says so, so that waits end when
- * the setting is taken back; before it has, the setting counts.
+ * Are there synchronous standbys?  The checkpointer decides, so waits end when the setting is
+ * taken back; until it has decided, the setting counts.
  */
 static bool
 are_defined(void)
@@ -50,8 +50,8 @@ standbys_are_waited_for(void)
 /*
  * How far the synchronous standbys that count have flushed the WAL.
  *
- * By synchronous_commit a commit waits until they have received, flushed or replayed it.
- * A failover finds what they have flushed.
+ * Depending on synchronous_commit, a commit waits until they have received, flushed or
+ * replayed it.  A failover keeps only flushed WAL.
  */
 XLogRecPtr
 standbys_reached(void)

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * attach.c
- *		The session's node: find its slot, and open a tick for it; scru64_check().
+ *		Find the slot of the session's node; open ticks for the session; scru64_check().
  *
  * Invariants:
  *
- *	- session_node.slot is NULL, or the slot of session_node.key at the time when it was
- *	  found, after the ceiling was loaded.  If it has been given to another node since,
- *	  it has another key.
+ *	- session_node.slot is NULL, or the slot that the node session_node.key had when the
+ *	  session looked for it, after the ceiling was loaded.  If another node has got the slot
+ *	  since, the slot has another key.
  *
- *	- session_node.open_tick was at or below the ceiling that this session may use, and
- *	  within the lease's window, when it was opened.
+ *	- session_node.open_tick is 0, or a tick that was at or below the usable ceiling, and at
+ *	  or below the slot's limit, when the session opened the tick.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,11 +37,11 @@
 PG_FUNCTION_INFO_V1(scru64_check);
 
 /*
- * Has the node reached the previous ID of its spec?  If not, advance it there, or raise
- * the ceiling for that: then find its slot again.
+ * Has the node reached the node_prev of its spec?  If not, take a step and return false, to
+ * find the slot again: first raise the ceiling to node_prev's tick, then advance the node.
  */
 static bool
-continue_after_prev(uint32 generation, NodeSlot *slot, uint64 state)
+reach_prev(uint32 incarnation, NodeSlot *slot, uint64 state)
 {
 	uint64		prev = configured_node.node_prev;
 	uint64		tick = Min(scru64_get_timestamp(prev), SCRU64_LAST_TIMESTAMP);
@@ -49,34 +49,34 @@ continue_after_prev(uint32 generation, NodeSlot *slot, uint64 state)
 	if (node_state_last(state, &session_node.generator) >= prev)
 		return true;
 	if (ceiling_durable() < tick)
-		ceiling_raise(generation, tick, tick, true);
+		ceiling_raise(incarnation, tick, tick, true);
 	else
 		(void) node_slot_advance(slot, &state, prev);
 	return false;
 }
 
-/* The slot of the node that the server has leased. */
+/* Find the slot of the leased node. */
 static void
 attach_leased(void)
 {
 	LeaseInfo	info;
-	bool		has_place;
+	bool		has_worker_slot;
 	NodeSlot   *slot;
 
 	ceiling_load();
-	slot = lease_find_slot(&session_node.key, &info, &has_place);
+	slot = lease_find_slot(&session_node.key, &info, &has_worker_slot);
 	if (slot == NULL)
-		no_lease(&info, has_place);
+		no_lease(&info, has_worker_slot);
 	session_node.generator = generator_make(node_of_key(session_node.key));
 	session_node.slot = slot;
 }
 
-/* The slot of the configured node. */
+/* Find the slot of the configured node. */
 static void
 attach_configured(void)
 {
 	const NodeSpec *spec = &configured_node;
-	uint32		generation;
+	uint32		incarnation;
 	uint64		now;
 	uint64		state;
 	NodeSlot   *slot;
@@ -87,14 +87,14 @@ attach_configured(void)
 	{
 		/* other sessions may evict the node again and again */
 		CHECK_FOR_INTERRUPTS();
-		generation = ceiling_generation();
+		incarnation = ceiling_incarnation();
 		now = clock_tick();
-		if (generator_hopeless(scru64_get_timestamp(spec->node_prev), now, allowance_ticks()))
+		if (generator_too_far_ahead(scru64_get_timestamp(spec->node_prev), now, allowance_ticks()))
 			clock_behind(spec->node_prev);
 		slot = node_slots_find(spec->node, now, &state, &conflict);
 		if (slot == NULL)
 			node_overlaps(&conflict);
-	} while (!continue_after_prev(generation, slot, state));
+	} while (!reach_prev(incarnation, slot, state));
 
 	if (!node_state_is_id(state) && node_state_tick(state) > now)
 		log_start(state);
@@ -104,13 +104,13 @@ attach_configured(void)
 }
 
 /*
- * What comes before the slot is looked for.
+ * Prepare to find the slot.
  *
- * A server that has left recovery never returns to it with a session connected, so the
- * test for it is needed only here.
+ * Test for recovery only here: a server that has left recovery never returns to it while
+ * the session is connected.
  */
 static void
-begin_anew(void)
+prepare_to_attach(void)
 {
 	if (RecoveryInProgress())
 		generate_in_recovery();
@@ -131,51 +131,51 @@ begin_anew(void)
 pg_noinline void
 attach_node(void)
 {
-	begin_anew();
+	prepare_to_attach();
 	if (session_node_is_leased())
 		attach_leased();
 	else
 		attach_configured();
 }
 
-/* The state of the leased node, which has to have IDs left. */
+/* The leased node's last ID or start marker.  Raises an error if the lease has no ID left. */
 static uint64
 look_at_leased(uint64 now)
 {
 	LeaseInfo	info = lease_info();
-	NodeReport	look;
+	NodeReport	report;
 	uint64		tick;
 
-	if (!scru64_leased_look(&look))
+	if (!scru64_leased_report(&report))
 		no_lease(&info, true);
-	session_node.key = node_key(look.node);
-	tick = Max(now, look.tick);
+	session_node.key = node_key(report.node);
+	tick = Max(now, report.tick);
 	if (tick > node_slot_limit(&node_slots->leased))
 		lease_is_over(&info, tick);
-	return node_state_tick(look.state) < look.tick ?
-		NODE_STATE_NO_ID | scru64_compose(look.tick - 1, 0) : look.state;
+	return node_state_tick(report.state) < report.tick ?
+		NODE_STATE_NO_ID | scru64_compose(report.tick - 1, 0) : report.state;
 }
 
-/* The state of the configured node, or the one with which it would begin. */
+/* The configured node's last ID or start marker, or the start marker that it would get. */
 static uint64
 look_at_configured(uint64 now)
 {
 	uint64		prev = configured_node.node_prev;
 	uint64		ceiling;
-	NodeReport	look;
+	NodeReport	report;
 
-	if (!node_slots_look(configured_node.node, now, &look))
-		node_overlaps(&look);
-	if (ceiling_generation() == 0 && ceiling_page_look(&ceiling, true))
-		look.state = NODE_STATE_NO_ID | scru64_compose(ceiling, 0);
-	return scru64_get_timestamp(prev) > node_state_tick(look.state) ? prev : look.state;
+	if (!node_slots_look(configured_node.node, now, &report))
+		node_overlaps(&report);
+	if (ceiling_incarnation() == 0 && ceiling_page_look(&ceiling, true))
+		report.state = NODE_STATE_NO_ID | scru64_compose(ceiling, 0);
+	return scru64_get_timestamp(prev) > node_state_tick(report.state) ? prev : report.state;
 }
 
 /*
  * scru64_check() -> void
  *
- * Raise the error that scru64_generate() would raise here, as far as it can be known
- * without a change: no slot is given or taken, no ceiling is raised, no lease is waited for.
+ * Raise the error that scru64_generate() would raise now, as far as it can be found without
+ * a change: this gives and takes no slot, raises no ceiling, and waits for no lease.
  */
 Datum
 scru64_check(PG_FUNCTION_ARGS)
@@ -184,37 +184,37 @@ scru64_check(PG_FUNCTION_ARGS)
 	uint64		state;
 
 	(void) fcinfo;
-	begin_anew();
+	prepare_to_attach();
 	state = session_node_is_leased() ? look_at_leased(now) : look_at_configured(now);
-	if (generator_hopeless(node_state_tick(state), now, allowance_ticks()))
+	if (generator_too_far_ahead(node_state_tick(state), now, allowance_ticks()))
 		clock_behind(state);
 	PG_RETURN_VOID();
 }
 
 /*
  * Open a tick for the session: raise the ceiling, wait for standbys or for the lease.
- * False if it is not open yet: look at the node again.
+ * False if the tick is not open yet: read the node's state again.
  *
- *	generation	ceiling_generation(), read before all else
- *	now			the clock by which the call goes
- *	overflow	is the tick before it full?
- *	raised		set if the session has waited for the ceiling
+ *	incarnation	ceiling_incarnation(), read before all else
+ *	now			the clock, or the ceiling in its place; see clock_of_call()
+ *	overflow	has the node filled the tick that it leaves?
+ *	raised		set if the session has waited for a raise, or for standbys
  */
 bool
-open_tick(uint32 generation, uint64 tick, uint64 now, bool overflow, bool *raised)
+open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *raised)
 {
 	NodeSlot   *slot = session_node.slot;
-	LookAhead	asked = {
+	LookAhead	request = {
 		.tick = tick,
 		.now = now,
 		.allowance = allowance_ticks(),
 		.durable = ceiling_durable(),
-		.mark = ceiling_mark(),
+		.usable = ceiling_usable(),
 		.limit = node_slot_limit(slot),
 		.overflow = overflow
 	};
 	uint64_t	target;
-	LookAheadVerdict verdict = look_ahead(&asked, &target);
+	LookAheadVerdict verdict = look_ahead(&request, &target);
 	LeaseInfo	info;
 
 	switch (verdict)
@@ -222,16 +222,16 @@ open_tick(uint32 generation, uint64 tick, uint64 now, bool overflow, bool *raise
 		case LOOK_AHEAD_ENTER:
 			break;
 		case LOOK_AHEAD_ENTER_AND_RAISE:
-			/* a call that goes by the ceiling has waited for one raise already */
-			if (now < asked.mark)
-				ceiling_raise(generation, asked.durable + 1, target, false);
+			/* a call with the ceiling as its clock has waited for a raise already */
+			if (now < request.usable)
+				ceiling_raise(incarnation, request.durable + 1, target, false);
 			break;
 		case LOOK_AHEAD_RAISE_FIRST:
 		case LOOK_AHEAD_WAIT:
 			if (verdict == LOOK_AHEAD_RAISE_FIRST)
-				ceiling_raise(generation, tick, target, true);
-			ceiling_wait_for_standbys(generation, tick);
-			if (tick > ceiling_mark())
+				ceiling_raise(incarnation, tick, target, true);
+			ceiling_wait_for_standbys(incarnation, tick);
+			if (tick > ceiling_usable())
 				return false;
 			*raised = true;
 			break;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * attach.h
- *		The session's node: find its slot, and open a tick for it.
+ *		Find the slot of the session's node; open ticks for the session.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,6 +9,6 @@
 #define ATTACH_H
 
 extern void attach_node(void);
-extern bool open_tick(uint32 generation, uint64 tick, uint64 now, bool overflow, bool *raised);
+extern bool open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *raised);
 
 #endif							/* ATTACH_H */

@@ -3,17 +3,16 @@
  * generate.c
  *		scru64_generate(): the next ID of the session's node.
  *
- * Brings together the session's node (session.c), the clock, the transition
- * (generator.c), the shared slots and the ceiling, and turns their verdicts into
- * waits and errors.
+ * Brings together the session's node (session.c), the clock, the rules (generator.c),
+ * the shared slots and the ceiling, and turns verdicts into waits and errors.
  *
  * Invariants:
  *
- *	- An ID is returned only after it was written to its node's slot by a
- *	  compare-and-swap from the state that it was computed from.
- *	- An ID is of a tick that is open to this session (attach.c), whichever session has
- *	  entered it.  The session tests this after it has read the node's state, and before
- *	  the compare-and-swap.
+ *	- A session returns an ID only after a compare-and-swap has put the ID into the slot of
+ *	  the session's node, in place of the state from which the session has computed the ID.
+ *	- The session itself has opened the tick of the ID (attach.c), even if another session
+ *	  has entered the tick before.  The session tests this after it has read the node's
+ *	  state, and before the compare-and-swap.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,14 +37,14 @@
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
 
-/* What a call has waited for, so far. */
+/* What a call of next_slowly() has waited for */
 typedef struct Call
 {
-	bool		waited;			/* for the clock, for this ID */
-	bool		raised;			/* for the ceiling to be raised */
+	bool		waited;			/* for the clock */
+	bool		raised;			/* for a raise: see clock_of_call() */
 } Call;
 
-/* Advance the node to an ID.  False if another session was faster. */
+/* Advertise an ID, and advance the node to the ID.  False if another session was faster. */
 static inline bool
 issue(uint64 *state, uint64 next)
 {
@@ -53,7 +52,7 @@ issue(uint64 *state, uint64 next)
 	return node_slot_advance(session_node.slot, state, next);
 }
 
-/* Keep the clock as the node's sessions have last seen it, and notice when it goes back. */
+/* Record the latest clock that a session of the node has read; notice a rollback. */
 static void
 observe_clock(NodeSlot *slot, uint64 now)
 {
@@ -64,8 +63,8 @@ observe_clock(NodeSlot *slot, uint64 now)
 	else if (now < seen)
 	{
 		/*
-		 * Another session may have read the clock after this one, and written it
-		 * before.  Read again, the clock is behind that only if it went back.
+		 * Another session may have recorded a later clock since this one read the clock.
+		 * A clock that is read now is behind the record only if the clock went back.
 		 */
 		pg_read_barrier();
 		now = clock_tick();
@@ -78,7 +77,7 @@ observe_clock(NodeSlot *slot, uint64 now)
 	}
 }
 
-/* Has the node issued the last ID of a tick?  A start only reads as if it had. */
+/* Has the node issued the last ID of a tick?  A start marker is no ID. */
 static bool
 is_full(uint64 state)
 {
@@ -87,14 +86,14 @@ is_full(uint64 state)
 	return node_state_is_id(state) && (state & max_counter) == max_counter;
 }
 
-/* Advance the node to an ID of a tick that it enters.  False: look at the node again. */
+/* Open the tick of an ID, and advance the node to the ID.  False: read the state again. */
 static bool
-enter_tick(uint32 generation, uint64 *state, uint64 last, uint64 next, uint64 now,
+enter_tick(uint32 incarnation, uint64 *state, uint64 last, uint64 next, uint64 now,
 		   bool overflow, Call *call)
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!open_tick(generation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
+	if (!open_tick(incarnation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
 		!issue(state, next))
 		return false;
 	if (overflow)
@@ -104,7 +103,7 @@ enter_tick(uint32 generation, uint64 *state, uint64 last, uint64 next, uint64 no
 	return true;
 }
 
-/* Wait until the clock has reached a tick, or for a moment. */
+/* Wait for the clock to reach a tick, for a second at most. */
 static void
 wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 {
@@ -116,7 +115,7 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 		if (full)
 			node_slot_count(slot, NODE_SATURATED);
 		log_wait(state);
-		/* a larger node may help */
+		/* more capacity may help: have the worker look at the load */
 		if (session_node_is_leased())
 			(void) lease_call_worker(false);
 	}
@@ -125,29 +124,28 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 }
 
 /*
- * The clock by which a call goes on.
+ * The clock of a call, in ticks.
  *
- * A raise may take longer than it reaches ahead.  The session that has waited for it then
- * finds the clock above the ceiling again, and if it went by the clock, it would raise
- * the ceiling for ever.  So it goes by the ceiling.
+ * After a raise, use the ceiling as the clock.  The clock may have passed the new ceiling
+ * during the raise: with the clock itself, the session would raise the ceiling for ever.
  */
 static uint64
 clock_of_call(const Call *call)
 {
 	uint64		now = clock_tick();
 
-	return call->raised ? least_of(now, ceiling_mark()) : now;
+	return call->raised ? least_of(now, ceiling_usable()) : now;
 }
 
 /*
- * All that generator_increment() does not do.  False if there is no ID yet: look at the
- * node again.
+ * The next ID by all rules of generator.h; next_at_once() has only rule 2.  False if there
+ * is no ID yet: try again.
  */
 static bool
 next_by_rules(Call *call, uint64_t *next)
 {
 	const Generator *generator = &session_node.generator;
-	uint32		generation = ceiling_generation();
+	uint32		incarnation = ceiling_incarnation();
 	uint64		now = clock_of_call(call);
 	uint64		allowance = allowance_ticks();
 	uint64		state;
@@ -170,10 +168,10 @@ next_by_rules(Call *call, uint64_t *next)
 	verdict = generator_next(generator, last, now, allowance,
 							 pg_prng_uint32(&pg_global_prng_state), next);
 	if (verdict == GENERATOR_NEXT || verdict == GENERATOR_NEXT_BY_OVERFLOW)
-		return enter_tick(generation, &state, last, *next, now,
+		return enter_tick(incarnation, &state, last, *next, now,
 						  full && verdict == GENERATOR_NEXT_BY_OVERFLOW, call);
 	if (call->raised)
-		call->raised = false;	/* then by the clock */
+		call->raised = false;	/* next time, use the clock */
 	else if (verdict == GENERATOR_WAIT)
 		wait_for_clock(state, full, generator_due(generator, last, allowance), call);
 	else if (verdict == GENERATOR_EXHAUSTED)
@@ -189,15 +187,14 @@ next_by_rules(Call *call, uint64_t *next)
 }
 
 /*
- * The next ID, if it is another one of a tick that is open.  False if there is more to
- * do, or another session was faster.
+ * The next ID, if rule 2 of generator.h gives it, and its tick is open to the session.  False
+ * if there is more to do, or another session was faster.
  *
- * The clock is read before the state, so that another session has little time to advance
- * the state between read and compare-and-swap.  Another session that has read a later
- * clock may advance it before the read: then the state is ahead of the clock, as under
- * load.
+ * Read the clock before the state, so that another session has little time to advance the
+ * state before the compare-and-swap.  If a session with a later clock advances the state
+ * before this one reads the state, the state is ahead of the clock, as under load.
  *
- * Always inlined: the call would be a large part of the cost of an ID.
+ * Always inlined: a call would be a large part of the cost of an ID.
  */
 static pg_attribute_always_inline bool
 next_at_once(uint64_t *next)
@@ -212,26 +209,26 @@ next_at_once(uint64_t *next)
 									  allowance_ticks(), next)) ||
 		unlikely(!tick_is_open(scru64_get_timestamp(*next))))
 		return false;
-	/* ahead of the clock, by load or because the clock went back */
+	/* if the ID is ahead of the clock, the node is under load, or the clock went back */
 	if (scru64_get_timestamp(*next) != now)
 		observe_clock(session_node.slot, now);
 	return issue(&state, *next);
 }
 
-/* The next ID, whatever it takes. */
+/* The next ID, if next_at_once() has none: attach, open a tick, wait. */
 static pg_noinline uint64
-next_after_all(Call *call)
+next_slowly(void)
 {
+	Call		call = {0};
 	uint64_t	next;
 
-	call->waited = false;
 	while (!next_at_once(&next))
 	{
-		/* whatever keeps a session from getting an ID, it can be cancelled */
+		/* the session can be cancelled, whatever keeps it from getting an ID */
 		CHECK_FOR_INTERRUPTS();
 		if (session_node.slot == NULL)
 			attach_node();
-		else if (next_by_rules(call, &next))
+		else if (next_by_rules(&call, &next))
 			break;
 	}
 	return next;
@@ -239,12 +236,12 @@ next_after_all(Call *call)
 
 /* The next ID of the session's node. */
 static pg_attribute_always_inline int64
-next_id(Call *call)
+next_id(void)
 {
 	uint64_t	next;
 
 	if (unlikely(!next_at_once(&next)))
-		next = next_after_all(call);
+		next = next_slowly();
 	return (int64) next;
 }
 
@@ -252,17 +249,15 @@ next_id(Call *call)
 Datum
 scru64_generate(PG_FUNCTION_ARGS)
 {
-	Call		call = {0};
-
 	(void) fcinfo;
-	PG_RETURN_INT64(next_id(&call));
+	PG_RETURN_INT64(next_id());
 }
 
 /*
  * scru64_generate(count integer) -> setof scru64
  *
- * The next count IDs in order; other sessions may have IDs in between.  22023
- * if count is negative.
+ * The next IDs in order, as many as count; other sessions may get IDs in between.  Raises
+ * 22023 if count is negative.
  */
 Datum
 scru64_generate_count(PG_FUNCTION_ARGS)
@@ -285,11 +280,6 @@ scru64_generate_count(PG_FUNCTION_ARGS)
 
 	funcctx = SRF_PERCALL_SETUP();
 	if (funcctx->call_cntr < funcctx->max_calls)
-	{
-		/* one of its own for each: a cursor may rest between them */
-		Call		call = {0};
-
-		SRF_RETURN_NEXT(funcctx, Int64GetDatum(next_id(&call)));
-	}
+		SRF_RETURN_NEXT(funcctx, Int64GetDatum(next_id()));
 	SRF_RETURN_DONE(funcctx);
 }

@@ -3,8 +3,8 @@
  * generate_errors.c
  *		The errors of generation, and its lines in the log.
  *
- * All are about the session's node.  Nothing is decided here but how often a line is
- * logged.
+ * All are about the session's node.  The callers decide on them, except how often a line
+ * is logged.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,7 +49,7 @@ time_text(TimestampTz time)
 	return pstrdup(timestamptz_to_str(time));
 }
 
-/* How far a node is, for a DETAIL: its last ID, or where it starts. */
+/* For a DETAIL: a node's last ID, or where it starts. */
 static char *
 state_text(Scru64Node node, uint64 state)
 {
@@ -145,38 +145,38 @@ clock_behind(uint64 state)
 }
 
 /*
- * When the last attempt to do something failed, or nothing.  The reason why the realm gave
- * no answer is in the log and the view: it may name the realm's host and user.
+ * For a DETAIL: when the last attempt to get or renew the lease failed, or nothing.  Why a
+ * call of the realm failed is in the log and the view: it may name the realm's host and user.
  */
 static const char *
-failure_text(const LeaseInfo *info, const char *what)
+failure_text(const LeaseInfo *info, const char *attempt)
 {
 	return info->last_error_at == 0 ? "" :
 		info->worker_failed ?
 		psprintf("The lease worker failed at %s: %s.", time_text(info->last_error_at), info->last_error) :
-		psprintf("The last attempt to %s failed at %s.", what, time_text(info->last_error_at));
+		psprintf("The last attempt to %s failed at %s.", attempt, time_text(info->last_error_at));
 }
 
 /* 55000 */
 void
-no_lease(const LeaseInfo *info, bool has_place)
+no_lease(const LeaseInfo *info, bool has_worker_slot)
 {
 	const char *failure = failure_text(info, "get one");
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("this server has no lease of a node"),
-			 errdetail("%s", !has_place ? "There is no free slot for the lease worker." :
+			 errdetail("%s", !has_worker_slot ? "There is no free slot for the lease worker." :
 					   *failure != '\0' ? failure :
 					   info->worker_pid == 0 ? "The lease worker has not started yet." :
 					   "The lease worker has not got one yet."),
-			 !has_place ?
+			 !has_worker_slot ?
 			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
 			 errhint("See the view %s and the server log. It is tried again and again.",
 					 "scru64_lease")));
 }
 
-/* 55000; tick: of the ID that was asked for */
+/* 55000; tick: of the next ID */
 void
 lease_is_over(const LeaseInfo *info, uint64 tick)
 {
@@ -191,7 +191,7 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 }
 
 /*
- * The log: each at most once in a while for a node, or for a source of node specs
+ * The log: each line once a minute at most for a node, or for a source of node specs
  */
 
 /* The node starts ahead of the clock. */
@@ -207,7 +207,7 @@ log_start(uint64 state)
 					   time_text(GetCurrentTimestamp()))));
 }
 
-/* Times in ticks. */
+/* The clock before and now, in ticks */
 void
 log_rollback(uint64 seen, uint64 now)
 {

@@ -15,7 +15,7 @@ pg_noreturn extern void generate_in_recovery(void);
 pg_noreturn extern void node_spec_not_set(void);
 pg_noreturn extern void node_overlaps(const NodeReport *conflict);
 pg_noreturn extern void clock_behind(uint64 state);
-pg_noreturn extern void no_lease(const LeaseInfo *info, bool has_place);
+pg_noreturn extern void no_lease(const LeaseInfo *info, bool has_worker_slot);
 pg_noreturn extern void lease_is_over(const LeaseInfo *info, uint64 tick);
 
 extern void log_start(uint64 state);

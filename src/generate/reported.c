@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * reported.c
- *		The watermarks that were reported in the open transaction.
+ *		The watermarks reported in the open transaction.
  *
- * A statement asks for the watermark more than once: for each partition, or for each row.
- * Meanwhile other statements ask, of functions that it calls, or while a cursor is open.
- * If it got two answers, it would skip rows of the partitions that it reads first.  So an
- * answer is kept for as long as the transaction may have the snapshot that it is for.
+ * A statement may call scru64_watermark() more than once: for each partition, or for each
+ * row.  Between these calls other statements may call it: in functions, or while the first
+ * statement's cursor is open.  If a statement got two answers, it would skip rows of the
+ * partitions that it reads first.  So an answer is kept while its snapshot may be in use.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,68 +23,69 @@
 
 #include "generate/reported.h"
 
-/* With fewer answers nobody looks for those that are of no use any more. */
+/* With fewer answers it is not worth looking for old ones. */
 #define FEW_ANSWERS			64
 
 typedef struct Reported
 {
-	LocalTransactionId lxid;	/* the transaction that all else is of */
+	LocalTransactionId lxid;	/* the transaction of all below */
 	HTAB	   *answers;		/* of Answer */
-	long		limit;			/* so many, and it is time to look for old ones */
+	long		limit;			/* at so many answers, forget the old ones */
 
-	/* The last snapshot that has asked, and its answer */
+	/* The snapshot of the last call, and its answer */
 	TransactionId xmax;
 	uint32		xcnt;
-	TransactionId *xip;			/* NULL: none has */
+	TransactionId *xip;			/* NULL: there was no call */
 	uint64		watermark;
 } Reported;
 
 static Reported reported;
 
 /*
- * Does a snapshot have a place among all of this server?
+ * Does a snapshot have a position?
  *
- * One that was made by a replication slot goes by the order of the WAL instead, which may
- * be another one while a commit waits for standbys.  Nothing in it says so.
+ * A snapshot exported with a new replication slot has none: it follows the order of commits
+ * in the WAL, which may differ while a commit waits for standbys.  But nothing in the
+ * snapshot tells, so this returns true for it.
  */
 static bool
-has_place(Snapshot snapshot)
+has_position(Snapshot snapshot)
 {
 	return snapshot->snapshot_type == SNAPSHOT_MVCC && !snapshot->takenDuringRecovery;
 }
 
-/* Where a snapshot stands among all of this server; before all if it has no place. */
-SnapshotPlace
-place_of(Snapshot snapshot)
+/* A snapshot's position; before all others if it has none. */
+SnapshotPosition
+snapshot_position(Snapshot snapshot)
 {
-	SnapshotPlace place = {0};
+	SnapshotPosition position = {0};
 	TransactionId own = GetTopTransactionIdIfAny();
 	TransactionId *xids;
 	uint32		count = snapshot->xcnt;
 
-	if (!has_place(snapshot))
-		return place;
+	if (!has_position(snapshot))
+		return position;
 	xids = palloc((count + 1) * sizeof(TransactionId));
 	if (count > 0)
 		memcpy(xids, snapshot->xip, count * sizeof(TransactionId));
-	/* sessions leave out their own */
+	/* a snapshot does not list the session's own transaction */
 	if (TransactionIdIsNormal(own) && TransactionIdPrecedes(own, snapshot->xmax))
 		xids[count++] = own;
-	place.xmax = widen_xid(snapshot->xmax,
+	position.xmax = widen_xid(snapshot->xmax,
 						   U64FromFullTransactionId(ReadNextFullTransactionId()));
-	/* one that is just being prepared is there twice */
+	/* a transaction that is just being prepared is listed twice */
 	qsort(xids, count, sizeof(TransactionId), xidComparator);
-	place.running = qunique(xids, count, sizeof(TransactionId), xidComparator);
+	position.running = qunique(xids, count, sizeof(TransactionId), xidComparator);
 	pfree(xids);
-	return place;
+	return position;
 }
 
-/* The transaction is another one, and so all memory of the one before is gone. */
+/* A new transaction has begun: the memory of the last one's answers is gone. */
 static void
 begin_answers(void)
 {
 	HASHCTL		control = {
-		.keysize = sizeof(SnapshotPlace),
+		.keysize = sizeof(SnapshotPosition),
 		.entrysize = sizeof(Answer),
 		.hcxt = TopTransactionContext
 	};
@@ -98,8 +99,8 @@ begin_answers(void)
 }
 
 /*
- * Forget the answers for snapshots that the session cannot have any more: all that it has
- * see what ended before its xmin, or VACUUM would take rows away from them.
+ * Forget the answers for snapshots that the session cannot have any more.  Its xmin is at
+ * or below the xmin, and so the xmax, of each of its snapshots: VACUUM relies on this.
  */
 static void
 forget_old_answers(void)
@@ -112,25 +113,25 @@ forget_old_answers(void)
 	hash_seq_init(&all, reported.answers);
 	while ((answer = hash_seq_search(&all)) != NULL)
 	{
-		if (answer->place.xmax < xmin)
-			hash_search(reported.answers, &answer->place, HASH_REMOVE, NULL);
+		if (answer->position.xmax < xmin)
+			hash_search(reported.answers, &answer->position, HASH_REMOVE, NULL);
 	}
 	reported.limit = Max(2 * hash_get_num_entries(reported.answers), FEW_ANSWERS);
 }
 
-/* Is it the snapshot that has asked last?  If a statement asks for each row, it is. */
+/* Is this the snapshot of the last call, as when a statement calls for each row? */
 static bool
-has_asked_last(Snapshot snapshot)
+is_of_last_call(Snapshot snapshot)
 {
 	return reported.lxid == compat_lxid(MyProc) && reported.xip != NULL &&
-		has_place(snapshot) &&
+		has_position(snapshot) &&
 		snapshot->xmax == reported.xmax && snapshot->xcnt == reported.xcnt &&
 		(snapshot->xcnt == 0 ||
 		 memcmp(snapshot->xip, reported.xip, snapshot->xcnt * sizeof(TransactionId)) == 0);
 }
 
 static void
-note_last(Snapshot snapshot, uint64 watermark)
+note_last_call(Snapshot snapshot, uint64 watermark)
 {
 	Size		size = snapshot->xcnt * sizeof(TransactionId);
 
@@ -145,28 +146,28 @@ note_last(Snapshot snapshot, uint64 watermark)
 	reported.watermark = watermark;
 }
 
-/* The watermark for a snapshot: what was reported to it before, or else what find finds. */
+/* The watermark for a snapshot: as reported for it before, or else from find(). */
 uint64
-reported_watermark(Snapshot snapshot, uint64 (*find) (SnapshotPlace place))
+reported_watermark(Snapshot snapshot, uint64 (*find) (SnapshotPosition position))
 {
-	SnapshotPlace place;
+	SnapshotPosition position;
 	Answer	   *answer;
 
-	if (has_asked_last(snapshot))
+	if (is_of_last_call(snapshot))
 		return reported.watermark;
 	if (reported.lxid != compat_lxid(MyProc))
 		begin_answers();
-	place = place_of(snapshot);
-	answer = hash_search(reported.answers, &place, HASH_FIND, NULL);
+	position = snapshot_position(snapshot);
+	answer = hash_search(reported.answers, &position, HASH_FIND, NULL);
 	if (answer == NULL)
 	{
-		uint64		watermark = find(place);
+		uint64		watermark = find(position);
 
 		if (hash_get_num_entries(reported.answers) >= reported.limit)
 			forget_old_answers();
-		answer = hash_search(reported.answers, &place, HASH_ENTER, NULL);
+		answer = hash_search(reported.answers, &position, HASH_ENTER, NULL);
 		answer->watermark = watermark;
 	}
-	note_last(snapshot, answer->watermark);
+	note_last_call(snapshot, answer->watermark);
 	return answer->watermark;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * reported.h
- *		The watermarks that were reported in the open transaction.
+ *		The watermarks reported in the open transaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +12,7 @@
 
 #include "pure/watermark_rules.h"
 
-extern SnapshotPlace place_of(Snapshot snapshot);
-extern uint64 reported_watermark(Snapshot snapshot, uint64 (*find) (SnapshotPlace place));
+extern SnapshotPosition snapshot_position(Snapshot snapshot);
+extern uint64 reported_watermark(Snapshot snapshot, uint64 (*find) (SnapshotPosition position));
 
 #endif							/* REPORTED_H */

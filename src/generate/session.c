@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * session.c
- *		What a session keeps of its node.
+ *		The session's node.
  *
- * attach.c fills it in, and generate.c goes by it.
+ * attach.c fills it in; generate.c uses it.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,7 @@
 
 SessionNode session_node;
 
-/* Have the next call look for the session's node: the setting has changed. */
+/* Forget the slot: the next call looks for it again. */
 void
 detach_node(void)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * session.h
- *		What a session keeps of its node.
+ *		The session's node.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,11 +16,11 @@
 
 typedef struct SessionNode
 {
-	NodeSlot   *slot;			/* NULL: none was found yet, or the setting has changed */
-	NodeKey		key;			/* the node that the slot was found for */
+	NodeSlot   *slot;			/* NULL: not found yet, or the setting has changed */
+	NodeKey		key;			/* of the node for which the slot was found */
 	Generator	generator;
-	uint64		open_tick;		/* the session may issue IDs of this tick, */
-	int			open_level;		/* at this synchronous_commit */
+	uint64		open_tick;		/* the tick that the session has opened last, */
+	int			open_level;		/* with this synchronous_commit */
 } SessionNode;
 
 extern SessionNode session_node;
@@ -33,8 +33,8 @@ session_node_is_leased(void)
 }
 
 /*
- * May the session issue IDs of this tick, as far as it has found out?  Another one may
- * have entered it, for which less has to be safe.
+ * Has the session opened this tick, at its present synchronous_commit?  A tick opened by
+ * another session does not count: the other synchronous_commit may be lower.
  */
 static inline bool
 tick_is_open(uint64 tick)

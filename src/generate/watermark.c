@@ -1,36 +1,36 @@
 /*-------------------------------------------------------------------------
  *
  * watermark.c
- *		scru64_watermark(): below it, a reader of new rows misses none.
+ *		scru64_watermark(): a reader of new rows misses no row below it.
  *
- * A row below the watermark is visible to the statement that asks, or never will be, if
- * its ID was issued on this server to the transaction that inserted it.  Three steps:
+ * Take a row whose ID this server has issued in the transaction that inserted the row.  If
+ * the ID is below the watermark, the calling statement sees the row, or the row will never
+ * become visible.  Three steps:
  *
  *	1. close_past() finds the ID below which no node issues any more.  It fast-forwards the
- *	   nodes that are not at work, or they would hold the watermark back.
+ *	   nodes that would hold the watermark back without need.
  *
- *	2. writers.c knows the open transactions that have issued IDs.  The watermark is not
- *	   above the first of those IDs.
+ *	2. writers.c has a bound below all IDs of each open transaction.  The watermark is at
+ *	   most the first ID after the lowest bound.
  *
- *	3. A snapshot is taken last.  It sees all transactions that are over by then, so the
- *	   watermark holds for it, and for all later ones.  The statement has taken its own
- *	   snapshot before.  If another transaction has ended since, the statement gets the
- *	   greatest watermark that anybody had found before that snapshot.
+ *	3. The session takes a new snapshot last.  It sees all transactions that are over by
+ *	   then, so the watermark holds for it, and for all later snapshots.  The statement's
+ *	   own snapshot is older.  If a transaction has ended in between, the statement gets the
+ *	   greatest remembered watermark whose snapshot is not later than the statement's.
  *
- * What guards what: the lock of slots.c guards all of Watermark.
+ * What guards what: NodeSlots.lock guards all of Watermark.
  *
  * Invariants:
  *
- *	- No node begins at or below the closed tick (new_start() and may_continue() see to
- *	  it), and no watermark is above the first ID after that tick.
+ *	- A node that gets a slot issues IDs only after the closed tick: start_above_closed()
+ *	  and may_continue() see to it.  No watermark is above the first ID after that tick.
  *
- *	- No watermark is above the first ID after the ceiling.  So a server that has crashed
- *	  issues nothing below one, whatever its clock says then.
+ *	- No watermark is above the first ID after the ceiling.  So after a crash the server
+ *	  issues no ID below a watermark of before, whatever its clock says.
  *
- *	- The watermarks of new snapshots never fall, because the greatest one holds for all
- *	  of them.  Only restart_watermark() lowers it, where nodes begin anew: all of them,
- *	  by scru64_set_ceiling(), or that of a new lease, where the closed tick is too far
- *	  ahead of the clock.
+ *	- Watermark.highest holds for all new snapshots, so their watermarks never fall.  Only
+ *	  restart_watermark() lowers it, when nodes start anew: all nodes by scru64_set_ceiling(),
+ *	  or the node of a new lease if the closed tick is too far ahead of the clock.
  *
  *-------------------------------------------------------------------------
  */
@@ -55,26 +55,26 @@ PG_FUNCTION_INFO_V1(scru64_watermark);
 PG_FUNCTION_INFO_V1(scru64_transactions);
 
 /*
- * Fast-forward a node to the end of a tick, if its state is still the same.  Else a
- * session was faster, and *state is what it is now.
+ * Fast-forward a node to the end of a tick, if its state is still *state.  If a session was
+ * faster, set *state to the present one.
  *
- * Ordering: that session has advertised its ID before (litmus: entry-fast-forward).
+ * Ordering: such a session has advertised its ID before (litmus: entry-fast-forward).
  */
 static void
 fast_forward(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
 {
-	uint64		start = start_word(tick);
+	uint64		start = make_start(tick);
 
 	if (!node_slot_advance(slot, state, start))
 		return;
-	slot->left = slot_left(slot, *state);
+	slot->progress = slot_progress(slot, *state);
 	node_slot_count_used(slot, last, 0);
 	*state = start;
 }
 
 /*
- * The first ID that the node of a slot may issue from here on, or above all if the slot is
- * free.
+ * The first ID that the node of a slot may still issue, or above all if the slot is free.
+ * Fast-forwards the node if it holds the watermark back.
  */
 static uint64
 close_past_of_slot(NodeSlot *slot, const WatermarkView *view)
@@ -83,7 +83,7 @@ close_past_of_slot(NodeSlot *slot, const WatermarkView *view)
 	uint64		state = pg_atomic_read_u64(&slot->state);
 	Generator	generator = generator_make(node_of_key(key));
 	uint64		last = node_state_last(state, &generator);
-	uint64		past = watermark_past(view, node_state_tick(slot_left(slot, state)),
+	uint64		past = watermark_past(view, node_state_tick(slot_progress(slot, state)),
 									  allowance_ticks());
 
 	if (key == 0)
@@ -93,7 +93,7 @@ close_past_of_slot(NodeSlot *slot, const WatermarkView *view)
 	return generator_first_after(&generator, node_state_last(state, &generator));
 }
 
-/* The greatest ID that a node may have issued. */
+/* The greatest ID that any node may have issued. */
 static uint64
 greatest_id(void)
 {
@@ -107,17 +107,17 @@ greatest_id(void)
 		if (node_state_is_id(state))
 			top = Max(top, state);
 	}
-	for (int i = 0; i < RETIRED_NODES; i++)
+	for (int i = 0; i < PARKED_NODES; i++)
 	{
-		if (node_slots->retired_keys[i] != 0)
-			top = Max(top, node_slots->retired_ids[i]);
+		if (node_slots->parked_keys[i] != 0)
+			top = Max(top, node_slots->parked_ids[i]);
 	}
 	return top;
 }
 
 /*
- * The ID below which no node issues any more, but sessions may have advertised some.  Lock
- * held exclusively.
+ * The ID below which no node issues any more; transactions with IDs below it may be open.
+ * Lock held exclusively.
  *
  *	now			the clock, in ticks
  */
@@ -134,7 +134,7 @@ close_past(uint64 now)
 	for (int i = 0; i < NODE_SLOTS; i++)
 		first = least_of(first, close_past_of_slot(&node_slots->slots[i], &view));
 	closed_below = watermark_closed_below(&view, first);
-	watermark->closed = Max(watermark->closed, scru64_get_timestamp(closed_below - 1));
+	watermark->closed_tick = Max(watermark->closed_tick, scru64_get_timestamp(closed_below - 1));
 	return closed_below;
 }
 
@@ -148,7 +148,7 @@ no_watermark(const char *detail, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* The least ID that an open transaction may have issued; an error if nobody knows it. */
+/* The least ID that an open transaction may have issued; raises an error if unknown. */
 static uint64
 bound_of_open(void)
 {
@@ -162,18 +162,17 @@ bound_of_open(void)
 }
 
 /*
- * The watermark for a snapshot, by its place.  Not to be called before the ceiling was
- * loaded.
+ * The watermark for a snapshot, by its position.  Call ceiling_load() before.
  *
- * The session keeps what it finds for its next statement.  If other sessions call so often
- * that the shared ring has no answer left that is old enough, that statement gets this.
+ * The session also keeps its own answers.  If other sessions call so often that all answers
+ * of the shared ring are too new for its next statement, the statement gets one of these.
  *
- * Ordering: first the nodes, then the entries, then the snapshot.  If a node has issued an
- * ID before, its transaction has advertised it, or is over, and the snapshot sees it so
- * (litmus: entry-state).
+ * Ordering: read the states of the nodes first, then the entries of the writers, and take
+ * the snapshot last.  If a node had issued an ID when its state was read, the transaction
+ * has advertised the ID, or is over, and the snapshot sees it as over (litmus: entry-state).
  */
 static uint64
-find_watermark(SnapshotPlace place)
+find_watermark(SnapshotPosition position)
 {
 	static SnapshotData snapshot = {.snapshot_type = SNAPSHOT_MVCC};
 	static AnswerRing own_answers;
@@ -200,15 +199,15 @@ find_watermark(SnapshotPlace place)
 		pg_read_barrier();
 		first_open = least_of(first_open, bound_of_open());
 		present.watermark = Max(highest, first_open);
-		present.place = place_of(GetSnapshotData(&snapshot));
+		present.position = snapshot_position(GetSnapshotData(&snapshot));
 
 		LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 		found = restarts == watermark->restarts;
 		if (found)
 		{
 			watermark->highest = Max(watermark->highest, present.watermark);
-			answers_put(&watermark->answers, present.place, present.watermark);
-			best = answers_best(&watermark->answers, place);
+			answers_put(&watermark->answers, present.position, present.watermark);
+			best = answers_best(&watermark->answers, position);
 		}
 		LWLockRelease(&node_slots->lock);
 	} while (!found);
@@ -216,13 +215,13 @@ find_watermark(SnapshotPlace place)
 	if (own_restarts != restarts)
 		memset(&own_answers, 0, sizeof(own_answers));
 	own_restarts = restarts;
-	answers_put(&own_answers, present.place, present.watermark);
-	return Max(best, answers_best(&own_answers, place));
+	answers_put(&own_answers, present.position, present.watermark);
+	return Max(best, answers_best(&own_answers, position));
 }
 
-/* Likewise, or an error where nobody can know it. */
+/* The same; raises an error if there can be no watermark. */
 static uint64
-check_and_find_watermark(SnapshotPlace place)
+check_and_find_watermark(SnapshotPosition position)
 {
 	uint64		watermark;
 
@@ -233,8 +232,8 @@ check_and_find_watermark(SnapshotPlace place)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
 							  MaxBackends),
 					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
-	watermark = find_watermark(place);
-	/* not before: the others may have begun meanwhile */
+	watermark = find_watermark(position);
+	/* last: sessions with another version may have begun meanwhile */
 	if (slots_are_mixed())
 		no_watermark("Two versions of scru64 have made IDs since the server was started.",
 					 "Restart the server.");
@@ -244,11 +243,11 @@ check_and_find_watermark(SnapshotPlace place)
 /*
  * scru64_watermark() -> scru64
  *
- * Exclusive.  25006 in recovery; 55000 if nobody can know it.
+ * Exclusive.  25006 in recovery; 55000 if there is no watermark.
  *
- * It answers for the snapshot that asks, which a VOLATILE function takes anew for each of
- * its statements.  Nobody sees whether the rows are read with that one, too, or with an
- * older one of whoever has called the function: so the pages say that it has to be STABLE.
+ * The answer is for the active snapshot, and a VOLATILE function takes a new one for each
+ * of its statements.  Its caller may read the rows with an older snapshot, and this cannot
+ * be seen here: so the pages require functions that return a watermark to be STABLE.
  */
 Datum
 scru64_watermark(PG_FUNCTION_ARGS)
@@ -262,7 +261,7 @@ scru64_watermark(PG_FUNCTION_ARGS)
  * scru64_transactions() -> setof record
  *
  * The open transactions that have issued IDs: the process, or the prepared transaction,
- * and an ID that all of those are after.
+ * and a bound below all its IDs.
  */
 Datum
 scru64_transactions(PG_FUNCTION_ARGS)

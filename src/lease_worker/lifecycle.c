@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * lifecycle.c
- *		What the lease worker does with a lease: acquire, activate, renew, replace and
- *		return it.
+ *		The steps of the lease worker: acquire, activate, renew, replace and return a lease.
  *
- * Each step changes what the realm has granted, what the sessions may generate and what
- * is kept for the next worker, in the order in which a crash or a lost answer between
- * them costs at most a node.
+ * Each step updates three things: the realm's grant, the sessions' slot, and the lease saved
+ * for the next worker.  The order is such that a crash or a lost answer between two updates
+ * wastes one node at most.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +21,7 @@
 #include "settings.h"
 #include "type/id_time.h"
 
-/* Is the ceiling loaded, which it has to be before sessions get a lease? */
+/* Load the ceiling, before sessions get a lease.  Returns false if the ceiling has no page. */
 bool
 load_ceiling(void)
 {
@@ -40,29 +39,29 @@ load_ceiling(void)
  * Acquire
  */
 
-/* The realm grants a lease of a node of this size, which no session has yet. */
+/* Have the realm grant a lease of a node with this node_id_size.  No session uses it yet. */
 bool
 acquire_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *lease)
 {
 	set_request(&worker->request, node_id_size, window_s(&worker->plan),
 				worker->info.holder, scru64_lease_within);
 	*lease = worker->held;
-	/* also where recovery has just ended: sessions get it after the ceiling was loaded */
+	/* even if recovery has just ended: sessions get the lease once the ceiling is loaded */
 	lease->is_standby_lease = !worker->plan.has_ceiling;
-	lease->is_unrenewable = false;
+	lease->renewal_refused = false;
 	if (!call_lease(call, &worker->request, lease))
 		return false;
 	worker->held.realm_clock = lease->realm_clock;
 	worker->held.heard_at_ms = lease->heard_at_ms;
-	if (!has_lease(worker) || worker->held.is_unrenewable)
+	if (!has_lease(worker) || worker->held.renewal_refused)
 		plan_new_lease(&worker->plan, monotonic_ms());
 	return true;
 }
 
 /*
- * The lease is of a node that overlaps one configured on this server.  No session uses
- * it, but as long as it lasts, no other server has that node.  The worker may acquire the
- * next one soon, as the realm grants another node then.
+ * The leased node overlaps one that is configured on this server.  No session uses the lease,
+ * but while it lasts, the realm leases the node to no other server.  The worker may acquire
+ * another lease soon, because the realm then grants another node.
  */
 static bool
 quarantine(Worker *worker, RealmCall *call, HeldLease *lease)
@@ -77,17 +76,17 @@ quarantine(Worker *worker, RealmCall *call, HeldLease *lease)
  * Activate
  */
 
-/* From here on the worker renews this lease. */
+/* Take over a lease: from here on the worker renews it. */
 static void
-hold(Worker *worker, const HeldLease *lease)
+adopt_lease(Worker *worker, const HeldLease *lease)
 {
-	NodeReport	look = {0};
+	NodeReport	report = {0};
 
 	worker->held = *lease;
-	(void) scru64_leased_look(&look);
+	(void) scru64_leased_report(&report);
 	node_size_begin(&worker->plan.size, (int) lease->node.node_id_size, monotonic_ms(),
-					look.counts[NODE_SATURATED], look.counts[NODE_USED]);
-	show(worker);
+					report.counts[NODE_SATURATED], report.counts[NODE_USED]);
+	publish_info(worker);
 }
 
 /* Times in ticks. */
@@ -100,12 +99,12 @@ log_going_back(uint64 from, uint64 to)
 					pstrdup(timestamptz_to_str(time_of_tick(to)))),
 			 errdetail("They were ahead of the clock by more than twice \"%s\" (%d ms).",
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
-			 errhint("Readers of rows miss those to come, unless their positions are set back, too.")));
+			 errhint("Readers of new rows miss rows, unless their positions are set back, too.")));
 }
 
 /*
- * The sessions generate IDs of a lease from its start on, whatever they had before.  On a
- * standby they do so when recovery has ended.
+ * Let sessions generate IDs of a lease from its start on, even if they are below earlier IDs.
+ * On a standby, sessions generate when recovery has ended.
  */
 bool
 activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
@@ -118,7 +117,7 @@ activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
 		return quarantine(worker, call, lease);
 	worker->info.size_changed_at = 0;
 	worker->info.size_reason[0] = '\0';
-	hold(worker, lease);
+	adopt_lease(worker, lease);
 	ereport(LOG,
 			(lease->is_standby_lease ?
 			 errmsg("this standby has leased node %u/%u for its promotion", NODE_ARGS(lease)) :
@@ -131,21 +130,21 @@ activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
 	return true;
 }
 
-/* From here on no session has the lease, and no worker resumes it.  Its last ID, or 0. */
+/* End the lease for all sessions and the next worker.  Returns its last ID, or 0. */
 static uint64
 end_lease(Worker *worker)
 {
 	uint64		last_id = scru64_leased_end();
 
 	worker->held.lease_id[0] = '\0';
-	show(worker);
+	publish_info(worker);
 	return last_id;
 }
 
 /*
- * Recovery has ended: the sessions generate IDs of the standby's lease, above all IDs of
- * the old primary.  The ceiling is locked, so scru64_set_ceiling() comes before, or after,
- * and ends the lease.
+ * Recovery has ended: let sessions generate IDs of the standby's lease, above all IDs of the
+ * old primary.  The ceiling is locked meanwhile: scru64_set_ceiling() runs before this, or
+ * after, and ends the lease.
  */
 void
 activate_standby_lease(Worker *worker)
@@ -174,10 +173,10 @@ activate_standby_lease(Worker *worker)
 					NODE_ARGS(&lease))));
 	if (activated)
 	{
-		hold(worker, &lease);
+		adopt_lease(worker, &lease);
 		return;
 	}
-	/* a node that is configured stays in quarantine until the lease ends */
+	/* a node that overlaps a configured one stays in quarantine until the lease ends */
 	if (in_window)
 		(void) end_lease(worker);
 	else
@@ -186,37 +185,37 @@ activate_standby_lease(Worker *worker)
 }
 
 /*
- * A new worker finds the lease that the one before has kept.  If that ended without a
- * crash, the sessions still have the lease.  After a crash, which has taken it from them,
- * its IDs are at or below the ceiling: they go on above that, if it is inside the window.
- * The ceiling is locked, so scru64_set_ceiling() comes before, and has removed what was
- * kept, or after, and ends the lease.
+ * Resume the saved lease, if there is one.  If the worker before ended without a crash, the
+ * sessions still have the lease.  A crash has cleared the slot, but all IDs of the lease are
+ * at or below the ceiling: if the ceiling is inside the window, IDs continue above it.  The
+ * ceiling is locked meanwhile: scru64_set_ceiling() runs before this, and has removed the
+ * saved lease, or after, and ends the lease.
  */
 void
 resume_lease(Worker *worker)
 {
 	HeldLease	lease;
-	NodeReport	look;
+	NodeReport	report;
 	uint64		ceiling = 0;
 	uint64		back_from;
 	bool		has_ceiling = !RecoveryInProgress() && load_ceiling();
 	bool		resumed;
 
-	/* during recovery nobody sets the ceiling, nor can it be read */
+	/* during recovery the ceiling cannot be set or read */
 	if (has_ceiling)
 	{
 		StartTransactionCommand();
 		ceiling = scru64_ceiling_lock();
 	}
 	resumed = scru64_leased_recall(&lease) && lease.conninfo_hash == worker->held.conninfo_hash &&
-		(lease.is_standby_lease || scru64_leased_look(&look) ||
+		(lease.is_standby_lease || scru64_leased_report(&report) ||
 		 (lease.start_tick < ceiling && ceiling <= lease.limit_tick &&
 		  scru64_leased_activate(&lease, ceiling, 0, &back_from)));
 	if (has_ceiling)
 		CommitTransactionCommand();
 	if (resumed)
 	{
-		hold(worker, &lease);
+		adopt_lease(worker, &lease);
 		ereport(LOG,
 				(errmsg("the lease of node %u/%u goes on", NODE_ARGS(&lease))));
 	}
@@ -229,24 +228,24 @@ resume_lease(Worker *worker)
  */
 
 /*
- * The limit rises after the realm has committed.  If the realm has ended or lost the
- * lease, it will never renew it; but nobody else has its IDs as long as its window is
- * open, so the sessions keep it for that long.
+ * Renew the lease.  The limit rises after the realm has committed.  If the realm has ended or
+ * lost the lease, it will never renew the lease; but no other server has the lease's IDs while
+ * the window is open, so the sessions use the lease until then.
  */
 bool
 renew_lease(Worker *worker, RealmCall *call)
 {
 	HeldLease  *held = &worker->held;
-	NodeReport	look = {0};
+	NodeReport	report = {0};
 	bool		renewed;
 
-	(void) scru64_leased_look(&look);
-	renewed = call_renew(call, window_s(&worker->plan), look.last_id, held);
+	(void) scru64_leased_report(&report);
+	renewed = call_renew(call, window_s(&worker->plan), report.last_id, held);
 	if (renewed)
 		worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
-	else if (call->over || (call->refused && has_expired(refresh_plan(worker))))
+	else if (call->lease_over || (call->refused && has_expired(refresh_plan(worker))))
 	{
-		held->is_unrenewable = true;
+		held->renewal_refused = true;
 		ereport(LOG,
 				(errmsg("the lease of node %u/%u is not renewed any more: %s",
 						NODE_ARGS(held), call->problem),
@@ -261,7 +260,7 @@ renew_lease(Worker *worker, RealmCall *call)
  * Replace
  */
 
-/* The last ID to report of a lease that has issued none */
+/* The last ID to report for a lease without IDs */
 static uint64
 start_id(const HeldLease *lease)
 {
@@ -269,9 +268,9 @@ start_id(const HeldLease *lease)
 						  scru64_max_counter(lease->node));
 }
 
-/* Return a lease by the call that is open, even if the worker is to stop. */
+/* Return a lease over the open connection, even if the worker has to stop. */
 static bool
-release(RealmCall *call, const HeldLease *lease, uint64 last_id)
+release_lease(RealmCall *call, const HeldLease *lease, uint64 last_id)
 {
 	call->deadline_ms = monotonic_ms() + RELEASE_TIMEOUT_MS;
 	call->stopping = true;
@@ -290,9 +289,9 @@ log_return(const HeldLease *lease, bool done, const char *problem)
 					   timestamptz_to_str(lease->expires_at))));
 }
 
-/* A lease that was renewable was replaced for its size.  Returns why. */
+/* A lease was replaced for its node_id_size.  Sets the reason, and returns it. */
 static const char *
-note_size(Worker *worker, const HeldLease *old)
+set_size_reason(Worker *worker, const HeldLease *old)
 {
 	const NodeSize *size = &worker->plan.size;
 	int			old_size = (int) old->node.node_id_size;
@@ -304,31 +303,31 @@ note_size(Worker *worker, const HeldLease *old)
 			size->current < old_size ? "sessions had to wait for the clock" :
 			"little of the node was used",
 			LEASE_TEXT_LEN);
-	show(worker);
+	publish_info(worker);
 	return worker->info.size_reason;
 }
 
-/* The sessions generate IDs of the next lease, above last_id, the last one of the old. */
+/* Sessions generate IDs of the next lease, above the old one's last_id: return the old one. */
 static void
 finish_replacement(Worker *worker, RealmCall *call, const HeldLease *next, uint64 last_id)
 {
 	HeldLease	old = worker->held;
 	const char *reason;
 
-	hold(worker, next);
-	reason = old.is_unrenewable ? "its lease was not renewed any more" : note_size(worker, &old);
+	adopt_lease(worker, next);
+	reason = old.renewal_refused ? "its lease was not renewed any more" : set_size_reason(worker, &old);
 	ereport(LOG,
 			(errmsg("the node of this server is %u/%u now, and was %u/%u: %s",
 					NODE_ARGS(next), NODE_ARGS(&old), reason)));
-	if (!old.is_unrenewable)
-		log_return(&old, release(call, &old, last_id), call->problem);
+	if (!old.renewal_refused)
+		log_return(&old, release_lease(call, &old, last_id), call->problem);
 }
 
 /*
- * Acquire another lease, have the sessions go on with it, above all IDs of the old one,
- * and then return that, unless it is unrenewable.  If they cannot go on with it in order,
- * return the next one in its place; but if they can get no more IDs from the old one, give
- * up the order.
+ * Acquire the next lease, have sessions generate its IDs, above all IDs of the old lease, and
+ * then return the old one, unless its renewal was refused.  If the next lease's IDs cannot be
+ * above the old one's, return the next lease instead; but if the old lease is exhausted and
+ * cannot be renewed, activate the next lease all the same.
  */
 bool
 replace_lease(Worker *worker, RealmCall *call, int node_id_size)
@@ -352,9 +351,9 @@ replace_lease(Worker *worker, RealmCall *call, int node_id_size)
 	}
 	if (result == REPLACE_OVERLAPS)
 		return quarantine(worker, call, &next);
-	if (worker->held.is_unrenewable && is_exhausted(refresh_plan(worker)))
+	if (worker->held.renewal_refused && is_exhausted(refresh_plan(worker)))
 		return activate_lease(worker, call, &next);
-	(void) release(call, &next, start_id(&next));
+	(void) release_lease(call, &next, start_id(&next));
 	return realm_problem(call, problems[result]);
 }
 
@@ -363,24 +362,24 @@ replace_lease(Worker *worker, RealmCall *call, int node_id_size)
  */
 
 /*
- * First the slot: no ID leaves above the last one that is reported, whatever the realm
- * answers.
+ * Return the lease.  The slot is taken from the sessions first, so that they issue no ID above
+ * the reported one, whatever the realm answers.
  */
 void
 return_lease(Worker *worker)
 {
 	HeldLease	lease = worker->held;
 	bool		is_held = has_lease(worker);
-	bool		ends_by_itself = lease.is_unrenewable || has_expired(refresh_plan(worker));
+	bool		ends_by_itself = lease.renewal_refused || has_expired(refresh_plan(worker));
 	uint64		last_id = end_lease(worker);
 	RealmCall	call;
 
 	if (!is_held || ends_by_itself)
 		return;
-	show_busy(worker, true);
+	publish_busy(worker, true);
 	realm_open(&call, worker->conninfo, worker->first_host, RELEASE_TIMEOUT_MS, true);
 	log_return(&lease, call_release(&call, &lease, lease.is_standby_lease ? start_id(&lease) : last_id),
 			   call.problem);
 	realm_close(&call);
-	show_busy(worker, false);
+	publish_busy(worker, false);
 }

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lifecycle.h
- *		What the lease worker does with a lease: acquire, activate, renew, replace and
- *		return it.
+ *		The steps of the lease worker: acquire, activate, renew, replace and return a lease.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * realm.c
- *		A connection to the realm, one question at a time, by libpq.
+ *		A connection to the realm, one query at a time, by libpq.
  *
- * Waits for the socket and the latch together, until the deadline of the call, or a
- * signal to the worker or the end of recovery disturbs it.  Only libpq's resolution of
- * host names may block for longer.  Never cancels a query: the caller closes the
- * connection.
+ * A wait ends when the socket is ready, at the deadline of the call, or when a signal to the
+ * worker or the end of recovery disturbs it.  Only libpq's resolution of host names may block
+ * for longer.  Never cancels a query: the caller closes the connection.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +24,7 @@
 #include "lease_worker/realm.h"
 
 /* The realm's error for a lease that has expired or was released */
-#define OVER_SQLSTATE		"55000"
+#define LEASE_OVER_SQLSTATE	"55000"
 
 /* A notice without a severity may be a WARNING. */
 static void
@@ -43,8 +42,8 @@ receive_notice(void *arg, const PGresult *result)
 }
 
 /*
- * Does the worker have to do something else first: stop, read its settings, or activate
- * the lease of a standby, for which sessions wait since it was promoted?
+ * Does the worker have to do something else first: stop, read its settings, or activate the
+ * standby's lease, for which sessions wait since the promotion?
  */
 bool
 realm_is_disturbed(const RealmCall *call)
@@ -55,9 +54,9 @@ realm_is_disturbed(const RealmCall *call)
 }
 
 /*
- * Wait for the socket.  False if it takes too long, or something else is first.  The
- * latch wakes the wait, too; the socket is not ready then, and libpq, which would read
- * from it, would block without end.
+ * Wait for the socket.  Returns false at the deadline, or if the worker is disturbed.  When
+ * only the latch was set, the wait goes on: the socket is not ready, and libpq would block on
+ * it without end.
  */
 static bool
 wait_for_socket(const RealmCall *call, int event)
@@ -66,13 +65,13 @@ wait_for_socket(const RealmCall *call, int event)
 
 	while ((events & event) == 0)
 	{
-		int64		left_ms = call->deadline_ms - monotonic_ms();
+		int64		remaining_ms = call->deadline_ms - monotonic_ms();
 
-		if (left_ms <= 0 || realm_is_disturbed(call))
+		if (remaining_ms <= 0 || realm_is_disturbed(call))
 			return false;
 		events = WaitLatchOrSocket(MyLatch,
 								   WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | event,
-								   PQsocket(call->conn), (long) left_ms, PG_WAIT_EXTENSION);
+								   PQsocket(call->conn), (long) remaining_ms, PG_WAIT_EXTENSION);
 		if (events & WL_LATCH_SET)
 			ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
@@ -82,9 +81,9 @@ wait_for_socket(const RealmCall *call, int event)
 
 /* The value of a keyword in a connection string, split at commas */
 static List *
-items_of(const PQconninfoOption *option, const char *keyword)
+option_values(const PQconninfoOption *option, const char *keyword)
 {
-	List	   *items = NIL;
+	List	   *values = NIL;
 	char	   *rest;
 
 	while (strcmp(option->keyword, keyword) != 0)
@@ -94,24 +93,24 @@ items_of(const PQconninfoOption *option, const char *keyword)
 	{
 		char	   *comma = strchr(rest, ',');
 
-		items = lappend(items, rest);
+		values = lappend(values, rest);
 		if (comma != NULL)
 			*comma++ = '\0';
 		rest = comma;
 	}
-	return items;
+	return values;
 }
 
-/* The i-th item; the only one for any i; or NULL. */
+/* The i-th value, or NULL; a single value is for every host. */
 static const char *
-item(const List *items, int i)
+value_of_host(const List *values, int i)
 {
-	if (list_length(items) == 1)
-		return linitial(items);
-	return i < list_length(items) ? list_nth(items, i) : NULL;
+	if (list_length(values) == 1)
+		return linitial(values);
+	return i < list_length(values) ? list_nth(values, i) : NULL;
 }
 
-/* Does libpq take these lists together?  One port is for all hosts. */
+/* Does libpq accept these lists together?  One port is for all hosts. */
 static bool
 lists_match(const List *hosts, const List *hostaddrs, const List *ports)
 {
@@ -144,12 +143,12 @@ connect_to_host(RealmCall *call, const char *conninfo, const char *host, const c
 }
 
 /*
- * Connect.  If that fails, realm_ask() does, and says why; the caller calls
- * realm_close().
+ * Connect.  If that fails, realm_ask() fails, too, and says why.  Call realm_close() in
+ * either case.
  *
- * libpq tries one host after the other, but has no limit for each when it must not
- * block, so a silent host would keep it from the others.  So this calls them one by one,
- * each with its share of the time, from the first_host-th on.
+ * libpq tries one host after the other, but without blocking it has no timeout for each, so a
+ * silent host would keep it from the others.  So this function tries the hosts one by one,
+ * from the first_host-th on, and gives each its share of the time.
  */
 void
 realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_ms,
@@ -165,14 +164,14 @@ realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_
 	memset(call, 0, sizeof(*call));
 	call->stopping = stopping;
 	call->in_recovery = RecoveryInProgress();
-	/* libpq's own message would quote it, perhaps with a password */
+	/* libpq's own message would quote the string, perhaps with a password */
 	if (options == NULL)
 		return;
-	hosts = items_of(options, "host");
-	hostaddrs = items_of(options, "hostaddr");
-	ports = items_of(options, "port");
+	hosts = option_values(options, "host");
+	hostaddrs = option_values(options, "hostaddr");
+	ports = option_values(options, "port");
 	PQconninfoFree(options);
-	/* libpq then says how many there are of each */
+	/* libpq then says in its error how many there are of each */
 	if (!lists_match(hosts, hostaddrs, ports))
 		hosts = hostaddrs = ports = NIL;
 	count = Max(1, Max(list_length(hosts), list_length(hostaddrs)));
@@ -183,8 +182,8 @@ realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_
 		PQfinish(call->conn);
 		call->host = (first_host + i) % count;
 		call->deadline_ms = now_ms + (deadline_ms - now_ms) / (count - i);
-		connect_to_host(call, conninfo, item(hosts, call->host),
-						item(hostaddrs, call->host), item(ports, call->host));
+		connect_to_host(call, conninfo, value_of_host(hosts, call->host),
+						value_of_host(hostaddrs, call->host), value_of_host(ports, call->host));
 		if (PQstatus(call->conn) == CONNECTION_OK || realm_is_disturbed(call))
 			break;
 	}
@@ -198,7 +197,7 @@ realm_close(RealmCall *call)
 	PQfinish(call->conn);
 }
 
-/* There is no good answer, and why.  Returns false. */
+/* Set the reason why there is no good answer.  Returns false. */
 bool
 realm_problem(RealmCall *call, const char *text)
 {
@@ -207,7 +206,7 @@ realm_problem(RealmCall *call, const char *text)
 	return false;
 }
 
-/* The next result, or NULL after the last one; false if it does not come in time. */
+/* Get the next result, or NULL after the last one.  Returns false if it comes too late. */
 static bool
 next_result(RealmCall *call, PGresult **result)
 {
@@ -217,7 +216,7 @@ next_result(RealmCall *call, PGresult **result)
 	{
 		if (!wait_for_socket(call, WL_SOCKET_READABLE) || !PQconsumeInput(call->conn))
 			return realm_problem(call, PQerrorMessage(call->conn));
-		/* else libpq would keep them all, unread */
+		/* otherwise libpq would collect them all, unread */
 		while ((notification = PQnotifies(call->conn)) != NULL)
 			PQfreemem(notification);
 	}
@@ -226,9 +225,8 @@ next_result(RealmCall *call, PGresult **result)
 }
 
 /*
- * The answer is no row, or one too many.  Only after an ERROR is it certain that the
- * realm has refused: FATAL may come after the commit, and an answer without a severity
- * may be FATAL.
+ * The answer is not a row, or more than one.  Only an ERROR makes it certain that the realm
+ * has refused: FATAL may come after the commit, and an answer without a severity may be FATAL.
  */
 static bool
 check_error(RealmCall *call, const PGresult *result)
@@ -240,14 +238,11 @@ check_error(RealmCall *call, const PGresult *result)
 	if (PQresultStatus(result) != PGRES_FATAL_ERROR)
 		return realm_problem(call, "the realm's answer is not one row");
 	call->refused = severity != NULL && strcmp(severity, "ERROR") == 0 && sqlstate != NULL;
-	call->over = call->refused && strcmp(sqlstate, OVER_SQLSTATE) == 0;
+	call->lease_over = call->refused && strcmp(sqlstate, LEASE_OVER_SQLSTATE) == 0;
 	return realm_problem(call, message != NULL ? message : PQresultErrorMessage(result));
 }
 
-/*
- * Receive one row, and the end of the answer.  Row by row: there may be more than fit
- * into memory.
- */
+/* Receive one row, and the end of the answer.  All rows together may not fit into memory. */
 static bool
 receive(RealmCall *call)
 {
@@ -269,7 +264,7 @@ receive(RealmCall *call)
 	return received;
 }
 
-/* Has the row so many columns, and is each value a text? */
+/* Has the row this number of columns, and is each value a text? */
 static bool
 check_row(RealmCall *call, int columns)
 {
@@ -289,8 +284,8 @@ check_row(RealmCall *call, int columns)
 }
 
 /*
- * Ask for one row, call->result, which stays until the next question.  False if there is
- * no good answer: then call->problem says why.
+ * Query one row, call->result, which stays until the next query.  Returns false if there is
+ * no good answer; call->problem then says why.
  */
 bool
 realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
@@ -300,10 +295,10 @@ realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
 
 	PQclear(call->result);
 	call->result = NULL;
-	/* after an error the end of the answer before is still to come */
+	/* after an error, the end of the previous answer is still to come */
 	if (PQtransactionStatus(call->conn) == PQTRANS_ACTIVE && next_result(call, &end))
 		PQclear(end);
-	call->refused = call->over = call->warned = false;
+	call->refused = call->lease_over = call->warned = false;
 	call->problem[0] = '\0';
 	if (call->conn == NULL)
 		return realm_problem(call, "scru64.realm is not a connection string");

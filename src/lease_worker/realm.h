@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * realm.h
- *		A connection to the realm, one question at a time.
+ *		A connection to the realm, one query at a time.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,19 +12,19 @@
 
 #include "shmem/lease.h"
 
-/* A connection, and the answer to the last question. */
+/* A connection, and the answer to the last query. */
 typedef struct RealmCall
 {
-	PGconn	   *conn;			/* NULL: the connection string is none */
-	int			host;			/* of those in the connection string */
+	PGconn	   *conn;			/* NULL: the connection string is invalid */
+	int			host;			/* its index in the connection string's list */
 	int64		deadline_ms;	/* by monotonic_ms() */
-	bool		stopping;		/* go on also if the worker is to stop */
-	bool		in_recovery;	/* was this server a standby when it was opened? */
+	bool		stopping;		/* go on even if the worker has to stop */
+	bool		in_recovery;	/* was this server a standby when the call began? */
 	PGresult   *result;			/* the row, or NULL */
-	bool		refused;		/* the realm has answered with an error, */
-	bool		over;			/* because the lease is over; */
-	bool		warned;			/* or with a WARNING */
-	bool		other_realm;	/* this is not the realm to have a lease from */
+	bool		refused;		/* has the realm answered with an ERROR, */
+	bool		lease_over;		/* because the lease is over? */
+	bool		warned;			/* has the realm answered with a WARNING? */
+	bool		other_realm;	/* is this another realm than the one to lease from? */
 	char		problem[LEASE_TEXT_LEN];	/* why there is no good answer; or empty */
 } RealmCall;
 

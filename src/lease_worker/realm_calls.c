@@ -3,12 +3,11 @@
  * realm_calls.c
  *		The functions of a realm, as the lease worker calls them.
  *
- * Each asks one question, and reads the answer into a lease.  Decides nothing, and
- * knows nothing of slots.  False if there is no good answer: then call->problem says
- * why, and the lease is what it was.
+ * Each function sends one query, and reads the answer into a lease.  It returns false if
+ * there is no good answer; then call->problem says why, and the lease is unchanged.  Nothing
+ * here decides, or knows of slots.
  *
- * Arguments and columns have names here, because the realm may be of another version: one
- * that has more of them.
+ * Queries name arguments and columns, because a realm of a later version may have more.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,8 +24,8 @@
 #include "type/id_time.h"
 
 /*
- * Times as microseconds of Unix time, which depend on no setting.  A lease without end
- * ends when IDs do.
+ * Times as microseconds of Unix time, which depend on no setting.  A lease that expires at
+ * infinity ends with the last ID.
  */
 #define USECS(column) \
 	"(extract(epoch FROM least(" column ", timestamptz '4261-01-01 00:00:00+00')) * 1000000)::bigint"
@@ -47,7 +46,7 @@ read_time(RealmCall *call, int column, TimestampTz *time)
 	return true;
 }
 
-/* The realm's clock, as it is now. */
+/* Read the realm's clock, and note when by the monotonic clock. */
 static bool
 read_clock(RealmCall *call, int column, HeldLease *lease)
 {
@@ -61,7 +60,7 @@ seconds_text(int64 seconds)
 	return psprintf(INT64_FORMAT " seconds", seconds);
 }
 
-/* The last ID of a lease as text, for the realm; NULL if there is none. */
+/* The last ID of a lease as text, for the realm; NULL if the lease has issued none. */
 static const char *
 last_id_text(const HeldLease *lease, uint64 last_id)
 {
@@ -74,7 +73,7 @@ last_id_text(const HeldLease *lease, uint64 last_id)
 	return text;
 }
 
-/* Which realm is it?  To be called first, as it also sets up the connection. */
+/* Which realm is it?  Call this first, because it also sets up the connection. */
 bool
 call_realm_id(RealmCall *call, char *realm_id)
 {
@@ -96,7 +95,7 @@ random_uuid(void)
 	return DatumGetCString(DirectFunctionCall1(uuid_out, DirectFunctionCall1(gen_random_uuid, 0)));
 }
 
-/* The node of an answer, if it fits the request. */
+/* Read the node of an answer.  It must be one that fits the request. */
 static bool
 read_node(RealmCall *call, const LeaseRequest *request, NodeSpec *spec)
 {
@@ -117,12 +116,12 @@ read_lease(RealmCall *call, const LeaseRequest *request, HeldLease *lease)
 	NodeSpec	spec;
 	HeldLease	answer = *lease;
 
-	if (strcmp(PQgetvalue(call->result, 0, 0), request->request) != 0)
+	if (strcmp(PQgetvalue(call->result, 0, 0), request->lease_id) != 0)
 		return realm_problem(call, "the realm's answer is not to this request");
 	if (!read_node(call, request, &spec) || !read_time(call, 2, &answer.granted_at) ||
 		!read_time(call, 3, &answer.expires_at) || !read_clock(call, 4, &answer))
 		return false;
-	strlcpy(answer.lease_id, request->request, sizeof(answer.lease_id));
+	strlcpy(answer.lease_id, request->lease_id, sizeof(answer.lease_id));
 	answer.node = spec.node;
 	answer.start_tick = Max(tick_of_time(answer.granted_at),
 							scru64_get_timestamp(spec.node_prev));
@@ -133,14 +132,14 @@ read_lease(RealmCall *call, const LeaseRequest *request, HeldLease *lease)
 	return true;
 }
 
-/* Set the values of a request.  With other values than before it is another request. */
+/* Set the values of a request.  Values that differ from those before make it a new request. */
 void
 set_request(LeaseRequest *request, int node_id_size, int64 ttl_s, const char *holder,
 			const char *within)
 {
 	if (request->node_id_size != node_id_size || request->ttl_s != ttl_s ||
 		strcmp(request->holder, holder) != 0 || strcmp(request->within, within) != 0)
-		request->request[0] = '\0';
+		request->lease_id[0] = '\0';
 	request->node_id_size = node_id_size;
 	request->ttl_s = ttl_s;
 	strlcpy(request->holder, holder, sizeof(request->holder));
@@ -148,33 +147,33 @@ set_request(LeaseRequest *request, int node_id_size, int64 ttl_s, const char *ho
 }
 
 /*
- * Ask for a lease.  If the answer is lost, the next call repeats the request, and the
- * realm returns the same lease: it costs no node.
+ * Ask for a lease.  If the answer is lost, the next call repeats the request, and the realm
+ * returns the same lease: no node is wasted.
  */
 bool
 call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 {
 	const char *params[] = {
 		psprintf("%d", request->node_id_size), request->holder, seconds_text(request->ttl_s),
-		*request->within != '\0' ? request->within : NULL, request->request
+		*request->within != '\0' ? request->within : NULL, request->lease_id
 	};
 	bool		answered;
 
-	if (request->request[0] == '\0')
-		strlcpy(request->request, random_uuid(), sizeof(request->request));
+	if (request->lease_id[0] == '\0')
+		strlcpy(request->lease_id, random_uuid(), sizeof(request->lease_id));
 	answered = realm_ask(call, 5, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
 						 USECS("expires_at") ", " USECS("realm_clock")
 						 " FROM scru64_realm.lease(node_id_size => $1, holder => $2, ttl => $3,"
 						 " within => $4, request => $5)",
 						 lengthof(params), params) &&
 		read_lease(call, request, lease);
-	/* the realm may have granted it, unless it has refused */
+	/* unless the realm has refused, it may have granted the lease */
 	if (answered || call->refused)
-		request->request[0] = '\0';
+		request->lease_id[0] = '\0';
 	return answered;
 }
 
-/* Renew a lease for ttl_s from now, and report its last ID.  Never shortens it. */
+/* Renew a lease for ttl_s from now, and report its last ID.  The limit never falls. */
 bool
 call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease)
 {

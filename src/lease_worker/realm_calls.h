@@ -11,14 +11,14 @@
 #include "lease_worker/realm.h"
 #include "shmem/leased_slot.h"
 
-/* A lease to ask for */
+/* A request for a lease */
 typedef struct LeaseRequest
 {
-	char		request[UUID_TEXT_LEN + 1]; /* its lease_id; empty: not asked for yet */
+	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: the next call makes a new one */
 	int			node_id_size;
 	int64		ttl_s;
 	char		holder[LEASE_TEXT_LEN];
-	char		within[LEASE_TEXT_LEN]; /* node spec of a block, or empty */
+	char		within[LEASE_TEXT_LEN]; /* node spec of a block of nodes, or empty */
 } LeaseRequest;
 
 extern void set_request(LeaseRequest *request, int node_id_size, int64 ttl_s,

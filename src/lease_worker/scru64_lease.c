@@ -4,34 +4,33 @@
  *		The lease worker: it acquires a lease of a node from a realm, activates it for
  *		the sessions, renews it, replaces it by a better one, and returns it.
  *
- * A library of its own, linked with libpq, so that sessions never load that.  One
- * background worker per server runs scru64_lease_main(): a loop that decides on the next
- * step (decisions.c) and takes it (lifecycle.c).  It talks with the realm (realm_calls.c)
- * over one short connection a call (realm.c), and with the sessions through lease.h and
+ * The worker is a library of its own, linked with libpq, so that sessions never load libpq.
+ * One background worker per server runs scru64_lease_main(): a loop that decides on the next
+ * step (decisions.c) and takes it (lifecycle.c).  Each call of the realm (realm_calls.c) has
+ * a short connection of its own (realm.c).  Sessions are reached through lease.h and
  * leased_slot.h.
  *
  * Invariants:
  *
- *	- A lease is activated, and its limit raised, when the realm has answered completely,
- *	  without an error and without a WARNING: a commit that has not reached the realm's
- *	  synchronous standby warns.  The limit is never lowered.
- *	- A lease is returned only after its slot was taken from the sessions, with the last
- *	  ID that left.  Once that was sent, the lease is dead.
- *	- The lease_id, a secret, is in memory that only processes of this server have
- *	  mapped, never in the data directory, unless a process dumps core there.  Neither
- *	  it nor the connection string is in the log.
- *	- A lease is resumed only under the same postmaster.  A data directory may be a
- *	  copy: any other start acquires a new lease.
- *	- A lease is replaced by one that was acquired before.  The sessions go on with that
- *	  after the last ID of the old one; only then is the old one returned.
- *	- A lease that the realm does not know any more is used to its end, and never
- *	  renewed or returned: it may be from before a failover that has lost it.
- *	- What a standby leases no session has before recovery has ended; then it begins
- *	  above the ceiling that came with the WAL.
+ *	- The worker activates a lease, or raises its limit, only when the realm has answered
+ *	  completely, without an error and without a WARNING: a commit that has not reached the
+ *	  realm's synchronous standby warns.  The limit never falls.
+ *	- The worker returns a lease only after it has taken the slot from the sessions, and
+ *	  reports the last ID issued.  Once that is sent, the lease is never used again.
+ *	- The lease_id, a secret, is in memory that only processes of this server have mapped,
+ *	  never in the data directory, unless a process dumps core there.  Neither the lease_id
+ *	  nor the connection string is in the log.
+ *	- The worker resumes a lease only under the same postmaster.  A data directory may be a
+ *	  copy, so after any other start the worker acquires a new lease.
+ *	- To replace a lease, the worker first acquires the next one.  Sessions generate IDs of
+ *	  the next lease after the last ID of the old one; only then is the old one returned.
+ *	- A lease that the realm does not know any more is used to its end, and never renewed or
+ *	  returned: it may be from before a failover that has lost it.
+ *	- No session uses a standby's lease before recovery has ended; then its IDs begin above
+ *	  the ceiling from the WAL.
  *
- * Times are of three kinds: ticks and timestamps are of the realm's clock; when to
- * try again is by the monotonic clock; what the view shows of attempts is by this
- * server's clock.
+ * A lease's ticks and timestamps are by the realm's clock, the times of attempts by the
+ * monotonic clock, and the times of attempts in the view by this server's clock.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,7 +65,7 @@ extern PGDLLEXPORT void scru64_lease_main(Datum arg);
  * Settings
  */
 
-/* What the realm calls this server, from the next lease on. */
+/* Read the name under which the realm lists this server, from the next lease on. */
 static void
 read_holder(Worker *worker)
 {
@@ -93,7 +92,7 @@ read_settings(Worker *worker)
 	plan->size.least = Min(scru64_lease_node_id_size, scru64_lease_node_id_size_min);
 }
 
-/* From here on the lease is from the realm that scru64.realm leads to. */
+/* Note the connection string: from here on the lease is from the realm it leads to. */
 static void
 note_conninfo(Worker *worker)
 {
@@ -104,20 +103,20 @@ note_conninfo(Worker *worker)
 													 (int) strlen(scru64_realm), 0);
 }
 
-/* The lease is to be from another realm, or from none. */
+/* Return the lease, because the next one is from another realm, or there is to be none. */
 static void
 leave_realm(Worker *worker)
 {
 	return_lease(worker);
 	memset(&worker->held, 0, sizeof(worker->held));
-	worker->request.request[0] = '\0';
+	worker->request.lease_id[0] = '\0';
 	worker->plan.next_lease_ms = 0;
 	note_conninfo(worker);
 }
 
 /*
- * Read the settings again.  A connection string that has changed may lead to the same
- * realm: then the lease goes on.  Nor does it end because of one that leads nowhere.
+ * Read the settings again.  The lease goes on if a changed connection string leads to the same
+ * realm, or to none.
  */
 static void
 reload(Worker *worker)
@@ -147,9 +146,9 @@ reload(Worker *worker)
 		return_lease(worker);
 		worker->plan.next_lease_ms = 0;
 	}
-	/* somebody may have mended what was wrong */
+	/* the reason why attempts have failed may be gone */
 	worker->plan.next_attempt_ms = 0;
-	show(worker);
+	publish_info(worker);
 }
 
 /*
@@ -157,21 +156,21 @@ reload(Worker *worker)
  */
 
 /*
- * The realm that this server is to have its lease from; empty: any.  Without a setting
- * that is the one that it has a lease from, until that has expired.
+ * The realm_id of the realm to lease from; empty: any.  If scru64.realm_id is not set, it is
+ * the realm of the current lease, until the lease has expired.
  */
 static const char *
 wanted_realm_id(Worker *worker)
 {
 	if (*scru64_realm_id != '\0')
 		return scru64_realm_id;
-	return strcmp(worker->conninfo, scru64_realm) == 0 && refresh_plan(worker)->left_ms > 0 ?
+	return strcmp(worker->conninfo, scru64_realm) == 0 && refresh_plan(worker)->remaining_ms > 0 ?
 		worker->held.realm_id : "";
 }
 
 /*
- * Which realm is it?  False if it is not one to have a lease from.  If the worker holds
- * a lease of another one, it returns that.
+ * Ask the realm for its realm_id.  Returns false if it is not the realm to lease from.  If the
+ * worker holds a lease of another realm, it returns the lease.
  */
 static bool
 enter_realm(Worker *worker, RealmCall *call)
@@ -190,7 +189,7 @@ enter_realm(Worker *worker, RealmCall *call)
 		if (has_lease(worker))
 		{
 			leave_realm(worker);
-			show_busy(worker, true);
+			publish_busy(worker, true);
 		}
 		if (*scru64_realm_id == '\0')
 			ereport(LOG,
@@ -203,7 +202,7 @@ enter_realm(Worker *worker, RealmCall *call)
 	return true;
 }
 
-/* Acquire a lease, renew the one that is held, or replace an unrenewable one. */
+/* Acquire a lease, renew the current one, or replace one whose renewal was refused. */
 static bool
 acquire_or_renew(Worker *worker, RealmCall *call)
 {
@@ -213,13 +212,13 @@ acquire_or_renew(Worker *worker, RealmCall *call)
 	if (!has_lease(worker))
 		return acquire_lease(worker, call, plan->size.quiet, &lease) &&
 			activate_lease(worker, call, &lease);
-	if (!worker->held.is_unrenewable && renew_lease(worker, call))
+	if (!worker->held.renewal_refused && renew_lease(worker, call))
 		return true;
-	return worker->held.is_unrenewable && monotonic_ms() >= plan->next_lease_ms &&
+	return worker->held.renewal_refused && monotonic_ms() >= plan->next_lease_ms &&
 		replace_lease(worker, call, plan->size.current);
 }
 
-/* Replace the lease by one of another size, if the node's load needs it and it is time to. */
+/* Replace the lease by one with the node_id_size that the load needs, if it is time to. */
 static void
 follow_load(Worker *worker, RealmCall *call)
 {
@@ -243,7 +242,7 @@ follow_load(Worker *worker, RealmCall *call)
 	else if (!realm_is_disturbed(call))
 	{
 		worker->size_failed = true;
-		snprintf(info->size_reason, LEASE_TEXT_LEN, "no node of size %d instead of %d: %s",
+		snprintf(info->size_reason, LEASE_TEXT_LEN, "no node of node_id_size %d instead of %d: %s",
 				 wanted, plan->size.current, call->problem);
 		ereport(LOG,
 				(errmsg("this server has got %s", info->size_reason),
@@ -257,10 +256,10 @@ call_realm(Worker *worker)
 	RealmCall	call;
 	bool		done;
 
-	show_busy(worker, true);
+	publish_busy(worker, true);
 	realm_open(&call, scru64_realm, worker->first_host, CALL_TIMEOUT_MS, false);
 	done = enter_realm(worker, &call) && acquire_or_renew(worker, &call);
-	/* this host may be a former primary, which waits for its standby without end */
+	/* a host that failed may be a former primary, which waits for its standby without end */
 	worker->first_host = done ? call.host : call.host + 1;
 	if (done)
 	{
@@ -272,7 +271,7 @@ call_realm(Worker *worker)
 		note_failure(worker, &call);
 	realm_close(&call);
 	plan_attempt(refresh_plan(worker), done, pg_prng_uint32(&pg_global_prng_state));
-	show_busy(worker, false);
+	publish_busy(worker, false);
 }
 
 /*
@@ -290,16 +289,16 @@ sleep_a_while(Worker *worker)
 	{
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		/* what is shown wakes the sessions that wait, and they call again: only news */
+		/* publish only news: waiting sessions wake up, and call again */
 		if (!ConfigReloadPending && scru64_lease_was_called() &&
 			plan_call(refresh_plan(worker)))
-			show(worker);
+			publish_info(worker);
 	}
 }
 
 /*
- * Take one step.  Before each the worker looks for signals, because a step may reset the
- * latch that a signal has set during it.
+ * Take one step.  The worker tests for signals before each step, because the step before may
+ * have reset the latch after a signal had set it.
  */
 static void
 work(Worker *worker)
@@ -345,7 +344,7 @@ scru64_lease_main(Datum arg)
 						   SHARED_MEMORY_NAME("lease worker"), DatumGetCString(arg)),
 				 errhint("Install both libraries of one version, and if scru64 is preloaded, restart the server.")));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	/* nothing here is a query that could be cancelled */
+	/* there is no query here to cancel */
 	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
@@ -367,6 +366,6 @@ scru64_lease_main(Datum arg)
 		work(worker);
 	}
 	return_lease(worker);
-	/* the postmaster restarts it, if it has registered it, and the server needs one */
+	/* 1: the postmaster restarts a worker registered at preload */
 	proc_exit(*scru64_realm == '\0' ? 0 : 1);
 }

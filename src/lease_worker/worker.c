@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker.c
- *		What the lease worker remembers, sees and shows.
+ *		The state of the lease worker: update, publish and log it.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,59 +21,59 @@
 /* Between two messages of a standing failure */
 #define LOG_PAUSE_MS		60000
 
-/* See how things are, to decide by. */
+/* Update the plan to the present state, as the basis of all decisions. */
 Plan *
 refresh_plan(Worker *worker)
 {
 	const HeldLease *held = &worker->held;
 	Plan	   *plan = &worker->plan;
-	NodeReport	look = {0};
+	NodeReport	report = {0};
 	TimestampTz realm_clock;
 
 	plan->now_ms = monotonic_ms();
-	/* as far as is known; in the year 2000 if it is not */
+	/* as last heard, and the time since then; in the year 2000 if never heard */
 	realm_clock = held->realm_clock + (plan->now_ms - held->heard_at_ms) * USECS_PER_MSEC;
 	plan->failures = worker->info.failures;
 	plan->in_recovery = RecoveryInProgress();
 	plan->has_lease = has_lease(worker);
 	plan->is_standby_lease = plan->has_lease && held->is_standby_lease;
-	plan->is_unrenewable = plan->has_lease && held->is_unrenewable;
-	plan->has_slot = scru64_leased_look(&look);
-	plan->has_heard = held->realm_clock != 0;
-	plan->left_ms = (held->expires_at - realm_clock) / USECS_PER_MSEC;
+	plan->renewal_refused = plan->has_lease && held->renewal_refused;
+	plan->has_slot = scru64_leased_report(&report);
+	plan->knows_realm_clock = held->realm_clock != 0;
+	plan->remaining_ms = (held->expires_at - realm_clock) / USECS_PER_MSEC;
 	plan->own_tick = tick_of_time(Max(GetCurrentTimestamp(), UNIX_EPOCH_TIMESTAMP));
 	plan->clock_tick = Max(plan->own_tick, tick_of_time(Max(realm_clock, UNIX_EPOCH_TIMESTAMP)));
 	plan->start_tick = held->start_tick;
-	plan->furthest_tick = Max(held->start_tick, look.tick);
+	plan->furthest_tick = Max(held->start_tick, report.tick);
 	plan->limit_tick = held->limit_tick;
-	plan->is_unused = !node_state_is_id(look.state);
+	plan->is_unused = !node_state_is_id(report.state);
 	if (plan->has_lease && plan->has_slot)
-		node_size_look(&plan->size, plan->now_ms, look.counts[NODE_SATURATED], look.counts[NODE_USED]);
+		node_size_look(&plan->size, plan->now_ms, report.counts[NODE_SATURATED], report.counts[NODE_USED]);
 	return plan;
 }
 
-/* Show all sessions how things are. */
+/* Publish the present state to all sessions. */
 void
-show(Worker *worker)
+publish_info(Worker *worker)
 {
 	LeaseInfo  *info = &worker->info;
 	const HeldLease *held = &worker->held;
 	const Plan *plan = refresh_plan(worker);
-	int64		left_ms = Max(next_call_ms(plan) - plan->now_ms, 0);
+	int64		pause_ms = Max(next_call_ms(plan) - plan->now_ms, 0);
 
 	info->node = plan->has_lease ? held->node : (Scru64Node) {0};
 	info->is_standby_lease = plan->is_standby_lease;
 	info->granted_at = held->granted_at;
 	info->expires_at = held->expires_at;
-	info->next_attempt_at = GetCurrentTimestamp() + left_ms * USECS_PER_MSEC;
+	info->next_attempt_at = GetCurrentTimestamp() + pause_ms * USECS_PER_MSEC;
 	scru64_lease_set_info(info);
 }
 
 void
-show_busy(Worker *worker, bool busy)
+publish_busy(Worker *worker, bool busy)
 {
 	worker->info.busy = busy;
-	show(worker);
+	publish_info(worker);
 	pgstat_report_activity(busy ? STATE_RUNNING : STATE_IDLE,
 						   busy ? "talking with the realm" : NULL);
 }
@@ -86,7 +86,7 @@ forget_failures(Worker *worker)
 	worker->info.last_error_at = 0;
 }
 
-/* The log has the first failure, and then one once in a while. */
+/* Note a failure.  Log the first one, and then one once in LOG_PAUSE_MS. */
 void
 note_failure(Worker *worker, const RealmCall *call)
 {
@@ -101,7 +101,7 @@ note_failure(Worker *worker, const RealmCall *call)
 	ereport(LOG,
 			(!has_lease(worker) ?
 			 errmsg("the realm has not given this server a lease: %s", info->last_error) :
-			 worker->held.is_unrenewable ?
+			 worker->held.renewal_refused ?
 			 errmsg("the realm has not given this server another lease: %s", info->last_error) :
 			 errmsg("the lease of this server was not renewed: %s", info->last_error),
 			 errdetail("%ld attempts have failed since the last success.",

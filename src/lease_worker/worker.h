@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker.h
- *		What the lease worker remembers, sees and shows.
+ *		The state of the lease worker: update, publish and log it.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,13 +13,13 @@
 
 typedef struct Worker
 {
-	LeaseInfo	info;			/* what it shows */
-	HeldLease	held;
+	LeaseInfo	info;			/* as published to sessions */
+	HeldLease	held;			/* the current lease, if has_lease() */
 	Plan		plan;
-	bool		size_failed;	/* was a node of another size not to be had? */
-	LeaseRequest request;		/* the lease that it has asked for last */
-	char	   *conninfo;		/* of the realm that the lease is from, */
-	int			first_host;		/* and which of its hosts to call first */
+	bool		size_failed;	/* could the node_id_size not be changed? */
+	LeaseRequest request;		/* the last request for a lease */
+	char	   *conninfo;		/* of the realm of the lease */
+	int			first_host;		/* index of the realm's host to call first */
 	int64		logged_at_ms;	/* the last failure, by the monotonic clock */
 } Worker;
 
@@ -33,8 +33,8 @@ has_lease(const Worker *worker)
 }
 
 extern Plan *refresh_plan(Worker *worker);
-extern void show(Worker *worker);
-extern void show_busy(Worker *worker, bool busy);
+extern void publish_info(Worker *worker);
+extern void publish_busy(Worker *worker, bool busy);
 extern void forget_failures(Worker *worker);
 extern void note_failure(Worker *worker, const RealmCall *call);
 

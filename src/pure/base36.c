@@ -3,9 +3,9 @@
  * base36.c
  *		Text codec of SCRU64 IDs.
  *
- * An ID is taken as two halves of six digits.  Each is below 36^6 < 2^32, so
- * the halves are worked on side by side in 32-bit arithmetic; the only
- * divisions are by constants, one for two digits.
+ * An ID is two halves of six digits.  Each half is below 36^6 < 2^32, so 32-bit
+ * arithmetic does for it, and the processor works on both at once.  The only divisions
+ * are by constants, one for two digits.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +23,7 @@
 #define LETTER(lower, upper, value) \
 	[lower] = DIGIT(value), [upper] = DIGIT(value)
 
-/* By byte; 0 if it is no digit. */
+/* Indexed by a byte; 0 if the byte is no digit. */
 static const uint8_t digit_values[UINT8_MAX + 1] = {
 	['0'] = DIGIT(0), ['1'] = DIGIT(1), ['2'] = DIGIT(2),
 	['3'] = DIGIT(3), ['4'] = DIGIT(4), ['5'] = DIGIT(5),
@@ -61,7 +61,7 @@ static const char digit_pairs[] =
 	PAIRS("o") PAIRS("p") PAIRS("q") PAIRS("r") PAIRS("s") PAIRS("t")
 	PAIRS("u") PAIRS("v") PAIRS("w") PAIRS("x") PAIRS("y") PAIRS("z");
 
-/* Add up the values of six bytes; clear IS_DIGIT in *seen if one is no digit. */
+/* The value of six digits; clears IS_DIGIT in *seen if a byte is no digit. */
 static inline uint32_t
 decode_half(const char *text, uint8_t *seen)
 {

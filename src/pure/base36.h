@@ -4,8 +4,8 @@
  *		Text codec of SCRU64 IDs.
  *
  * Knows nothing of PostgreSQL, allocates nothing, keeps no state.  Specification
- * v1.0.0, "Textual representation": twelve digits 0-9a-z, lower case out, either
- * case in.
+ * v1.0.0, "Textual representation": twelve digits 0-9a-z, written in lower case, read in
+ * either case.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@
 
 /*
  * Read len bytes of text as an ID.  False, with *id untouched, unless they are
- * exactly twelve digits; whatever twelve digits say is a valid ID.
+ * exactly twelve digits.  Any twelve digits are a valid ID.
  */
 extern bool base36_decode(const char *text, size_t len, uint64_t *id);
 

@@ -8,54 +8,64 @@
  *-------------------------------------------------------------------------
  */
 #include "pure/decisions.h"
+#include "pure/generator.h"
 
 #define MSECS_PER_SEC		1000
 
-#define MIN(a, b)			((a) < (b) ? (a) : (b))
-#define MAX(a, b)			((a) > (b) ? (a) : (b))
+/* Like least_of() and greatest_of(), for milliseconds, which may be negative. */
+static int64_t
+least_ms(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t
+greatest_ms(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
 
 /*
- * The realm's clock has passed the end of the lease, as far as it was heard.  From then
- * on the realm may lease the node to somebody else.
+ * Has the lease ended by the realm's clock, as last heard?  From then on the realm may lease
+ * the node to another server.
  */
 bool
 has_expired(const Plan *plan)
 {
-	return plan->has_heard && plan->left_ms <= 0;
+	return plan->knows_realm_clock && plan->remaining_ms <= 0;
 }
 
-/* Generation fails, because the last ID is too far ahead of both clocks to wait for them. */
+/* Does generation fail, because the last ID is too far ahead of both clocks? */
 static bool
 is_far_ahead(const Plan *plan)
 {
-	uint64_t	allowance_ticks = (uint64_t) plan->allowance_ms >> SCRU64_TICK_SHIFT;
-
-	return plan->furthest_tick > plan->clock_tick + 2 * allowance_ticks + 1;
+	return generator_too_far_ahead(plan->furthest_tick, plan->clock_tick,
+								   (uint64_t) plan->allowance_ms >> SCRU64_TICK_SHIFT);
 }
 
 /*
  * Would the sessions be better off with a new lease?
  *
- * They would if this one has expired, and where a clock has leaped ahead and was set
- * right since.  If it was the realm's, the lease may begin in the future of both clocks;
- * if it was this server's, the last ID may be too far ahead of both.  A new lease begins
- * at its grant, so its IDs begin now.
+ * Yes, if the lease has expired, or if a clock was ahead for a while and was then set right.
+ * If it was the realm's clock, the lease may begin ahead of both clocks; if it was this
+ * server's, the last ID may be too far ahead of both.  A new lease begins when it is granted,
+ * so its IDs begin now.
  *
- * They would not if only the realm's clock was set back.  The lease, ahead of that
- * alone, serves them, while a new one would have ended already by this server's clock.
+ * No, if only the realm's clock was set back.  The lease, which is ahead of the realm's clock
+ * alone, still serves the sessions; a new lease would have ended already by this server's.
  */
 bool
 is_worth_replacing(const Plan *plan)
 {
 	return has_expired(plan) ||
-		(plan->has_heard &&
+		(plan->knows_realm_clock &&
 		 (plan->start_tick > plan->clock_tick || is_far_ahead(plan)));
 }
 
 /*
- * Sessions can have no more IDs of the lease: somebody has ended it, this server's clock,
- * by which they generate, has passed its window, or generation fails.  The realm's clock
- * does not count, as no session looks at it.
+ * Can sessions generate no more IDs of the lease?  Either the lease was ended on this server,
+ * or this server's clock has passed the window, or generation fails.  The realm's clock does
+ * not count, because sessions do not use it.
  */
 bool
 is_exhausted(const Plan *plan)
@@ -64,39 +74,39 @@ is_exhausted(const Plan *plan)
 }
 
 /*
- * The worker returns a lease that somebody has ended, and one that is worth replacing if
- * the realm is likely to grant another now.  One that is unrenewable it keeps until it
- * has the other.
+ * The worker returns a lease that was ended on this server.  It returns a lease that is worth
+ * replacing, too, if the realm is likely to grant another one now; but a lease that the realm
+ * refuses to renew stays until the worker has another one.
  */
 static bool
 wants_return(const Plan *plan)
 {
 	return plan->has_lease &&
 		((!plan->has_slot && !plan->is_standby_lease) ||
-		 (!plan->is_unrenewable && plan->failures == 0 &&
+		 (!plan->renewal_refused && plan->failures == 0 &&
 		  plan->now_ms >= plan->next_lease_ms && is_worth_replacing(plan)));
 }
 
-/* Is a larger node worth a call before the lease has to be renewed? */
+/* Is a node with more capacity worth a call before the lease has to be renewed? */
 static bool
-wants_larger(const Plan *plan)
+wants_capacity(const Plan *plan)
 {
-	return plan->has_lease && !plan->is_standby_lease && !plan->is_unrenewable &&
+	return plan->has_lease && !plan->is_standby_lease && !plan->renewal_refused &&
 		plan->failures == 0 && plan->now_ms >= plan->next_size_ms &&
-		node_size_larger(&plan->size) != plan->size.current;
+		node_size_after_waits(&plan->size) != plan->size.current;
 }
 
-/* When to call the realm: for a new lease not before the pause after the last one. */
+/* When to call the realm next; for a new lease, not before the pause after the last one. */
 int64_t
 next_call_ms(const Plan *plan)
 {
-	return plan->has_lease && !plan->is_unrenewable ? plan->next_attempt_ms :
-		MAX(plan->next_attempt_ms, plan->next_lease_ms);
+	return plan->has_lease && !plan->renewal_refused ? plan->next_attempt_ms :
+		greatest_ms(plan->next_attempt_ms, plan->next_lease_ms);
 }
 
 /*
- * No session gets IDs of a lease before the ceiling is loaded: whoever loads it starts all
- * nodes anew, and so ends the lease.  On a standby that is after recovery.
+ * No session gets IDs of a lease before the ceiling is loaded, because loading it starts all
+ * nodes anew, and so ends the lease.  A standby loads the ceiling after recovery.
  */
 static bool
 awaits_ceiling(const Plan *plan)
@@ -104,7 +114,7 @@ awaits_ceiling(const Plan *plan)
 	return !plan->in_recovery && !plan->has_ceiling;
 }
 
-/* The order matters: the worker returns what is of no use before it calls the realm. */
+/* The order matters: the worker returns a useless lease before it calls the realm. */
 Step
 next_step(const Plan *plan)
 {
@@ -114,12 +124,12 @@ next_step(const Plan *plan)
 		return STEP_ACTIVATE;
 	if (wants_return(plan))
 		return STEP_RETURN;
-	return plan->now_ms >= next_call_ms(plan) || wants_larger(plan) ? STEP_CALL : STEP_SLEEP;
+	return plan->now_ms >= next_call_ms(plan) || wants_capacity(plan) ? STEP_CALL : STEP_SLEEP;
 }
 
 /*
- * A session calls: there is no lease, or it has come to the end of the window.  The
- * worker tries at once, or soon if it has failed before.  Is that sooner than planned?
+ * A session calls, because there is no lease, or the next ID is past the window.  Plan the
+ * next attempt at once, or soon after a failure.  Returns true if it is sooner than planned.
  */
 bool
 plan_call(Plan *plan)
@@ -127,7 +137,7 @@ plan_call(Plan *plan)
 	int64_t		planned_ms = next_call_ms(plan);
 
 	if (plan->failures > 0)
-		plan->next_attempt_ms = MIN(plan->next_attempt_ms, plan->called_attempt_ms);
+		plan->next_attempt_ms = least_ms(plan->next_attempt_ms, plan->called_attempt_ms);
 	else if (!plan->has_slot || plan->now_ms - plan->last_called_ms >= MIN_LEASE_PAUSE_MS)
 	{
 		plan->last_called_ms = plan->now_ms;
@@ -137,21 +147,21 @@ plan_call(Plan *plan)
 }
 
 /*
- * The node_id_size to have when the lease is renewed; often that of now.  As long as
- * no session has the node, nothing is known of what it needs.
+ * The node_id_size to lease when the lease is renewed; often the current one.  A standby's
+ * lease has no load yet, so its node_id_size stays.
  */
 int
 wanted_size(const Plan *plan)
 {
-	int			larger = node_size_larger(&plan->size);
+	int			after_waits = node_size_after_waits(&plan->size);
 
 	if (plan->is_standby_lease)
 		return plan->size.current;
-	return larger != plan->size.current ? larger :
-		node_size_smaller(&plan->size, plan->now_ms, plan->ttl_s * MSECS_PER_SEC);
+	return after_waits != plan->size.current ? after_waits :
+		node_size_after_quiet(&plan->size, plan->now_ms, plan->ttl_s * MSECS_PER_SEC);
 }
 
-/* Evenly from 0 to most. */
+/* A random time from 0 to most, evenly distributed. */
 static int64_t
 jitter(int64_t most, uint32_t random)
 {
@@ -159,62 +169,64 @@ jitter(int64_t most, uint32_t random)
 }
 
 /*
- * When to renew: after a third of what is left of the window, give or take a bit.  A
- * node that is ahead of the clock by the allowance has that much less; but a young lease
- * may be shorter than the allowance, and is not renewed again and again for that.
+ * Renew after a third of the remaining time, give or take a tenth.  The allowance is
+ * subtracted first, because a node that is ahead of the clock reaches the end of the window
+ * so much earlier.  But at least a quarter of the remaining time counts: a young lease may be
+ * shorter than the allowance, and would be renewed every second.
  *
- * Where the window does not reach the node's first ID, sessions wait: then as soon as it
- * would, because a window moves on with the clock at least.  A node that is used up to the
- * end of its window is a matter of the allowance.
+ * If the window does not reach the node's first ID yet, sessions wait.  A renewed window has
+ * moved on at least as far as the clock: so renew when the clock has moved on by the missing
+ * ticks.  A node that has issued IDs up to the end of the window is no such case: for it the
+ * allowance was subtracted.
  */
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
 {
-	int64_t		usable = MAX(plan->left_ms - plan->allowance_ms, plan->left_ms / 4);
-	int64_t		third = MIN(usable, plan->ttl_s * MSECS_PER_SEC) / 3;
-	int64_t		pause = MAX(third, MIN_PAUSE_MS);
+	int64_t		usable = greatest_ms(plan->remaining_ms - plan->allowance_ms, plan->remaining_ms / 4);
+	int64_t		third = least_ms(usable, plan->ttl_s * MSECS_PER_SEC) / 3;
+	int64_t		pause = greatest_ms(third, MIN_PAUSE_MS);
 	uint64_t	missing = plan->furthest_tick + 1 - plan->limit_tick;
 
 	pause += jitter(pause / 5, random) - pause / 10;
 	if (plan->is_unused && plan->furthest_tick >= plan->limit_tick)
-		pause = MIN(pause, MAX((int64_t) (missing << SCRU64_TICK_SHIFT), MIN_PAUSE_MS));
+		pause = least_ms(pause, greatest_ms((int64_t) (missing << SCRU64_TICK_SHIFT), MIN_PAUSE_MS));
 	return pause;
 }
 
 static int64_t
 retry_pause_ms(const Plan *plan, int64_t longest_ms, uint32_t random)
 {
-	int64_t		most = MIN(longest_ms, plan->ttl_s * MSECS_PER_SEC / 6);
-	int64_t		grown = (int64_t) MIN_PAUSE_MS << MIN(plan->failures, 6);
-	int64_t		pause = jitter(MIN(most, grown), random);
+	int64_t		most = least_ms(longest_ms, plan->ttl_s * MSECS_PER_SEC / 6);
+	int64_t		grown = (int64_t) MIN_PAUSE_MS << (plan->failures < 6 ? plan->failures : 6);
+	int64_t		pause = jitter(least_ms(most, grown), random);
 
-	return MAX(pause, MIN_PAUSE_MS / 2);
+	return greatest_ms(pause, MIN_PAUSE_MS / 2);
 }
 
-/* An attempt is over: when is the next one? */
+/* An attempt is over, and has succeeded if done is true.  Plan the next one. */
 void
 plan_attempt(Plan *plan, bool done, uint32_t random)
 {
 	plan->called_attempt_ms = plan->now_ms + retry_pause_ms(plan, MAX_CALLED_PAUSE_MS, random);
 	if (done && is_worth_replacing(plan))
-		plan->next_attempt_ms = MAX(plan->now_ms, plan->next_lease_ms);
+		plan->next_attempt_ms = greatest_ms(plan->now_ms, plan->next_lease_ms);
 	else
 		plan->next_attempt_ms = plan->now_ms +
 			(done ? renewal_pause_ms(plan, random) :
 			 retry_pause_ms(plan, MAX_PAUSE_MS, random));
 }
 
-/* The next new lease is after a pause, which grows until one was renewed. */
+/* A lease was granted.  The next new one has to wait, ever longer until one is renewed. */
 void
 plan_new_lease(Plan *plan, int64_t now_ms)
 {
-	int64_t		most = MAX(MIN_LEASE_PAUSE_MS, plan->ttl_s * MSECS_PER_SEC / 16);
+	int64_t		most = greatest_ms(MIN_LEASE_PAUSE_MS, plan->ttl_s * MSECS_PER_SEC / 16);
 
 	plan->next_lease_ms = now_ms + plan->lease_pause_ms;
-	plan->lease_pause_ms = MIN(2 * plan->lease_pause_ms, most);
+	plan->lease_pause_ms = least_ms(2 * plan->lease_pause_ms, most);
 }
 
-/* Until when there is nothing to do, if nobody calls. */
+/* When the worker has something to do next, unless a session calls before. */
 int64_t
 sleep_until_ms(const Plan *plan)
 {
@@ -224,14 +236,13 @@ sleep_until_ms(const Plan *plan)
 	if (awaits_ceiling(plan))
 		return plan->now_ms + MAX_PAUSE_MS;
 	if (plan->has_slot && look_ms >= 0)
-		until_ms = MIN(until_ms, look_ms);
-	return MIN(until_ms, plan->now_ms + (plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));
+		until_ms = least_ms(until_ms, look_ms);
+	return least_ms(until_ms, plan->now_ms + (plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));
 }
 
 /*
- * For how long to ask; the realm grants what it sees fit.  As the setting says, and for
- * what a node's IDs may be ahead of the clock: a busy one reaches the end of the window
- * by so much earlier.
+ * How long a lease to ask for; the realm may grant less.  The allowance is added to the
+ * setting, because a busy node reaches the end of the window so much earlier.
  */
 int64_t
 window_s(const Plan *plan)
@@ -239,9 +250,9 @@ window_s(const Plan *plan)
 	return plan->ttl_s + plan->allowance_ms / MSECS_PER_SEC + 1;
 }
 
-/* Not so long that the one of now is over meanwhile. */
+/* How long to wait for another lease, so that the current one does not end meanwhile. */
 int64_t
 successor_timeout_ms(const Plan *plan)
 {
-	return MIN(CALL_TIMEOUT_MS, plan->left_ms / 3);
+	return least_ms(CALL_TIMEOUT_MS, plan->remaining_ms / 3);
 }

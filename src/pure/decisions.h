@@ -3,7 +3,7 @@
  * decisions.h
  *		What the lease worker does, and when.
  *
- * Pure: what is known and random bits go in, what to do comes out.
+ * Pure: a Plan and random bits go in, the next step and its time come out.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,45 +16,45 @@
 #define RELEASE_TIMEOUT_MS	2500
 #define MIN_PAUSE_MS		1000	/* between two attempts */
 #define MAX_PAUSE_MS		60000
-#define MAX_CALLED_PAUSE_MS	5000	/* while sessions call */
+#define MAX_CALLED_PAUSE_MS	5000	/* after a failure, while sessions call */
 #define MIN_LEASE_PAUSE_MS	10000	/* between two new leases */
-#define SIZE_PAUSE_MS		60000	/* after a node of another size was not to be had */
-#define RECOVERY_NAP_MS		1000	/* between looks whether recovery has ended */
-#define MAX_SLEEP_MS		86400000	/* a wait of PostgreSQL's has at most INT_MAX */
+#define SIZE_PAUSE_MS		60000	/* between attempts to change the node_id_size */
+#define RECOVERY_NAP_MS		1000	/* between tests whether recovery has ended */
+#define MAX_SLEEP_MS		86400000	/* WaitLatch() takes INT_MAX at most */
 
-/* What the worker goes by.  Points in time are of the monotonic clock. */
+/* All that the worker decides by.  Points in time in ms are by the monotonic clock. */
 typedef struct Plan
 {
 	/* the settings */
 	int64_t		ttl_s;
 	int64_t		allowance_ms;
-	NodeSize	size;			/* and what was seen of the node */
+	NodeSize	size;			/* with the last look at the node */
 
-	/* how things are now */
+	/* the present */
 	int64_t		now_ms;
-	int64_t		failures;		/* since the last success */
+	int64_t		failures;		/* failed attempts since the last success */
 	bool		in_recovery;	/* is this server a standby? */
-	bool		has_ceiling;	/* loaded; if not, nobody has asked for an ID yet */
+	bool		has_ceiling;	/* is the ceiling loaded?  There is none before the first ID */
 	bool		has_lease;
-	bool		is_standby_lease;	/* kept from the sessions until recovery has ended */
-	bool		is_unrenewable; /* the realm has refused to renew it ever again */
-	bool		has_slot;		/* false: scru64_set_ceiling(), for one, has ended the lease */
-	bool		has_heard;		/* the realm's clock? */
-	int64_t		left_ms;		/* of the lease, by that clock */
-	uint64_t	own_tick;		/* of this server's clock, */
-	uint64_t	clock_tick;		/* and of the later one of both */
-	uint64_t	start_tick;		/* where the lease begins, */
-	uint64_t	furthest_tick;	/* there, or where its last ID is, */
-	uint64_t	limit_tick;		/* and where it ends */
-	bool		is_unused;		/* no ID of it was issued yet */
+	bool		is_standby_lease;	/* no session uses the lease before recovery has ended */
+	bool		renewal_refused; /* the realm has refused to renew the lease ever again */
+	bool		has_slot;		/* false if scru64_set_ceiling(), say, has ended the lease */
+	bool		knows_realm_clock;	/* has the realm ever answered? */
+	int64_t		remaining_ms;	/* of the lease, by the realm's clock */
+	uint64_t	own_tick;		/* this server's clock */
+	uint64_t	clock_tick;		/* the later of this server's clock and the realm's */
+	uint64_t	start_tick;		/* IDs of the lease are of ticks after this one, */
+	uint64_t	limit_tick;		/* up to this one */
+	uint64_t	furthest_tick;	/* of the last ID or start marker, or start_tick if later */
+	bool		is_unused;		/* no ID of the lease was issued yet */
 
-	/* what is planned */
+	/* the plans */
 	int64_t		next_attempt_ms;
-	int64_t		called_attempt_ms;	/* if it has failed, and a session calls */
-	int64_t		next_lease_ms;	/* no new lease before this, */
-	int64_t		next_size_ms;	/* and none of another size */
+	int64_t		called_attempt_ms;	/* the next after a failure, if a session calls */
+	int64_t		next_lease_ms;	/* no new lease before this */
+	int64_t		next_size_ms;	/* no lease of another node_id_size before this */
 	int64_t		lease_pause_ms; /* after the next new lease */
-	int64_t		last_called_ms; /* by a session */
+	int64_t		last_called_ms; /* when a session's call last had the worker try at once */
 } Plan;
 
 typedef enum Step
@@ -62,7 +62,7 @@ typedef enum Step
 	STEP_SLEEP,
 	STEP_ACTIVATE,				/* recovery has ended: activate the standby's lease */
 	STEP_RETURN,
-	STEP_CALL					/* acquire a lease, renew or replace it */
+	STEP_CALL					/* call the realm: acquire, renew or replace a lease */
 } Step;
 
 extern bool has_expired(const Plan *plan);

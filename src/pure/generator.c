@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * generator.c
- *		The transition from one ID of a node to the next.
+ *		From one ID of a node to the next.
  *
  * The rules and the invariants are in generator.h.
  *
@@ -9,7 +9,7 @@
  */
 #include "pure/generator.h"
 
-/* The tick in which rules 2 and 3 put the ID after last. */
+/* The tick of the ID after last, by rules 2 and 3. */
 static uint64_t
 continued_timestamp(const Generator *generator, uint64_t last)
 {
@@ -19,11 +19,11 @@ continued_timestamp(const Generator *generator, uint64_t last)
 }
 
 bool
-generator_hopeless(uint64_t timestamp, uint64_t now, uint64_t allowance)
+generator_too_far_ahead(uint64_t timestamp, uint64_t now, uint64_t allowance)
 {
 	/*
-	 * A saturated node asks for one tick more than the allowance, and shall wait for
-	 * it, even if the allowance is 0.
+	 * A saturated node needs the tick after the allowance, and shall wait for the clock
+	 * even if the allowance is 0.
 	 */
 	uint64_t	longest_lead = allowance > 0 ? 2 * allowance : 1;
 
@@ -46,7 +46,7 @@ generator_next(const Generator *generator, uint64_t last, uint64_t now,
 	uint64_t	timestamp = fresh ? now : continued_timestamp(generator, last);
 	int			guard_bits = fresh ? GENERATOR_GUARD_BITS : GENERATOR_OVERFLOW_GUARD_BITS;
 
-	if (generator_hopeless(timestamp, now, allowance))
+	if (generator_too_far_ahead(timestamp, now, allowance))
 		return GENERATOR_CLOCK_BEHIND;
 	if (timestamp > SCRU64_LAST_TIMESTAMP)
 		return GENERATOR_EXHAUSTED;

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * generator.h
- *		The transition from one ID of a node to the next.
+ *		From one ID of a node to the next.
  *
- * Knows nothing of PostgreSQL.  Pure: the last ID, the clock and random bits go in,
- * the next ID or the reason why there is none comes out.  There is no clock, lock,
- * memory or global here, so that every case can be tested by itself.
+ * Knows nothing of PostgreSQL.  Pure: input is the last ID, the clock and random bits,
+ * output the next ID, or the reason why there is none.  Nothing here reads a clock, locks,
+ * allocates or has a state, so every case can be tested by itself.
  *
  * Specification v1.0.0, "Counter overflow handling" and "Clock rollback
  * handling".  With all times in ticks, and "lead" for how far an ID is ahead
@@ -14,10 +14,10 @@
  *	1. Clock ahead of the last ID: take the clock's tick, with a random counter.
  *	2. Else continue in the last ID's tick.
  *	3. Counter full: enter the next tick, with a random counter.
- *	4. Rules 2 and 3 hold while the lead of the next ID is within the
- *	   allowance.  Beyond it the caller waits for the clock, or gives up
- *	   beyond twice the allowance (an allowance of 0 waits for one tick).  The
- *	   state is never reset: a tick that was left is never entered again.
+ *	4. Rules 2 and 3 hold while the lead of the next ID is at most the allowance.
+ *	   If the lead is greater, the caller waits for the clock; if it is greater than
+ *	   twice the allowance, or than one tick with an allowance of 0, the caller gives
+ *	   up.  The state is never reset: a node never returns to a tick that it has left.
  *
  * Invariants: the next ID is greater than the last, has the node's own bits,
  * and is not reserved.
@@ -30,14 +30,14 @@
 #include "pure/scru64.h"
 
 /*
- * Leading bits of a fresh counter that are kept clear, as room for the IDs to
- * come in its tick.  A tick entered by overflow is entered under load, where
- * every value that is skipped is capacity lost.
+ * Leading bits of a tick's first counter that are kept clear, as room for the next
+ * IDs of the tick.  A node enters a tick by overflow under load, when every value
+ * skipped is capacity lost.
  */
 #define GENERATOR_GUARD_BITS			1
 #define GENERATOR_OVERFLOW_GUARD_BITS	4
 
-/* What does not change from ID to ID. */
+/* The constants of a node */
 typedef struct Generator
 {
 	uint32_t	node_base;		/* the node's bits of a node_ctr, counter 0 */
@@ -49,7 +49,7 @@ typedef enum GeneratorVerdict
 	GENERATOR_NEXT,				/* *next is the next ID */
 	GENERATOR_NEXT_BY_OVERFLOW, /* likewise, in a tick entered by rule 3 */
 	GENERATOR_WAIT,				/* rule 4: try again at generator_due() */
-	GENERATOR_CLOCK_BEHIND,		/* rule 4: beyond twice the allowance */
+	GENERATOR_CLOCK_BEHIND,		/* rule 4: give up */
 	GENERATOR_EXHAUSTED			/* past the last tick, in the year 4261 */
 } GeneratorVerdict;
 
@@ -65,8 +65,7 @@ generator_make(Scru64Node node)
 }
 
 /*
- * The last ID that this node can have in a tick.  A node that starts there has its next
- * ID in a later tick.
+ * The last ID that this node can have in a tick.  The ID after it is of a later tick.
  */
 static inline uint64_t
 generator_last_of_tick(const Generator *generator, uint64_t timestamp)
@@ -76,8 +75,8 @@ generator_last_of_tick(const Generator *generator, uint64_t timestamp)
 }
 
 /*
- * A lower bound of this node's IDs after last.  After the last one of a tick they are in
- * the next.
+ * A lower bound of this node's IDs after last.  If last is the last ID of its tick, they
+ * are of the next tick or later.
  */
 static inline uint64_t
 generator_first_after(const Generator *generator, uint64_t last)
@@ -86,7 +85,7 @@ generator_first_after(const Generator *generator, uint64_t last)
 		scru64_compose(scru64_get_timestamp(last) + 1, 0) : last + 1;
 }
 
-/* Has an ID the node's own bits? */
+/* Does an ID have the node's bits? */
 static inline bool
 generator_owns(const Generator *generator, uint64_t id)
 {
@@ -95,9 +94,8 @@ generator_owns(const Generator *generator, uint64_t id)
 
 /*
  * Rule 2, the case of nearly every ID under load, by itself: callers inline it, and draw
- * no random bits.  False, with *next untouched, where it does not apply.  Never true for
- * an ID of another node, for a last of a reserved tick, or above SCRU64_MAX_ID, which is no
- * ID.
+ * no random bits.  False, with *next untouched, where rule 2 does not apply.  Never true
+ * if last is an ID of another node or of the last tick, or above SCRU64_MAX_ID, and so no ID.
  */
 static inline bool
 generator_increment(const Generator *generator, uint64_t last, uint64_t now,
@@ -116,13 +114,13 @@ generator_increment(const Generator *generator, uint64_t last, uint64_t now,
 /*
  * All rules.
  *
- *	last		last ID issued, with this node's own bits, or
- *				generator_last_of_tick(); of tick 0 only the latter
+ *	last		last ID issued, with this node's bits, or generator_last_of_tick();
+ *				in tick 0 only generator_last_of_tick()
  *	now			the clock, in ticks
  *	allowance	how far an ID may be ahead of the clock, in ticks, below 2^32
  *	random		random bits; the low 23 matter
  *
- * *next is set if and only if the verdict is one of the first two.
+ * *next is set if and only if the verdict is one of the first two of the enum.
  */
 extern GeneratorVerdict generator_next(const Generator *generator,
 									   uint64_t last, uint64_t now,
@@ -137,7 +135,7 @@ extern uint64_t generator_due(const Generator *generator, uint64_t last,
  * Is an ID of this timestamp so far ahead of the clock that generator_next()
  * gives up on it?
  */
-extern bool generator_hopeless(uint64_t timestamp, uint64_t now,
+extern bool generator_too_far_ahead(uint64_t timestamp, uint64_t now,
 							   uint64_t allowance);
 
 #endif							/* GENERATOR_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_size.c
- *		The size of a node that a load needs.
+ *		The node_id_size that a load needs.
  *
  * Knows nothing of PostgreSQL.  The rules are in node_size.h.
  *
@@ -17,7 +17,7 @@ clamp(const NodeSize *size, int node_id_size)
 	return node_id_size < size->least ? size->least : node_id_size;
 }
 
-/* Begin to look at a node, of which so much is known. */
+/* Begin to look at another node; its counts now are saturated and used. */
 void
 node_size_begin(NodeSize *size, int current, int64_t now_ms, uint64_t saturated,
 				uint64_t used)
@@ -31,13 +31,11 @@ node_size_begin(NodeSize *size, int current, int64_t now_ms, uint64_t saturated,
 }
 
 /*
- * Look at a node.
+ * Look at a node.  Does nothing if the last look was less than NODE_SIZE_LOOK_MS ago.
  *
  *	saturated	how often a session has waited for the clock because the counter was
- *				full, since the node's beginning
- *	used		how many IDs it has issued since then
- *
- * Nothing if the last look was less than NODE_SIZE_LOOK_MS ago.
+ *				full, since the node got its slot
+ *	used		how many IDs the node has issued since then
  */
 void
 node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated, uint64_t used)
@@ -47,7 +45,7 @@ node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated, uint64_t used
 
 	if (elapsed < NODE_SIZE_LOOK_MS)
 		return;
-	/* in IDs of NODE_SIZE_QUIET nodes, to compare without a remainder */
+	/* in 1/SCRU64_TICK_MS of an ID, so that no division has a remainder */
 	capacity = (uint64_t) elapsed << (SCRU64_NODE_CTR_SIZE - size->current);
 	if (((used - size->used) << SCRU64_TICK_SHIFT) * NODE_SIZE_QUIET >= capacity)
 		size->quiet_since_ms = now_ms;
@@ -57,7 +55,7 @@ node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated, uint64_t used
 	size->looked_at_ms = now_ms;
 }
 
-/* When to look again, at the latest; -1: when a session has waited. */
+/* When to look again, at the latest; -1: only when a session has waited. */
 int64_t
 node_size_next_look(const NodeSize *size)
 {
@@ -66,17 +64,17 @@ node_size_next_look(const NodeSize *size)
 	return size->current < size->quiet ? size->looked_at_ms + NODE_SIZE_CALM_LOOK_MS : -1;
 }
 
-/* The node_id_size that the node should have at once; often the current one. */
+/* The node_id_size to change to at once, for sessions that wait; often the current one. */
 int
-node_size_larger(const NodeSize *size)
+node_size_after_waits(const NodeSize *size)
 {
 	return clamp(size, size->waiting_looks >= NODE_SIZE_WAITING_LOOKS ?
 				 size->current - NODE_SIZE_STEP : size->current);
 }
 
-/* The one that it should have when its lease, of ttl_ms, is renewed. */
+/* The node_id_size to change to when the lease, which lasts for ttl_ms, is renewed. */
 int
-node_size_smaller(const NodeSize *size, int64_t now_ms, int64_t ttl_ms)
+node_size_after_quiet(const NodeSize *size, int64_t now_ms, int64_t ttl_ms)
 {
 	return clamp(size, now_ms - size->quiet_since_ms >= ttl_ms ?
 				 size->current + NODE_SIZE_STEP : size->current);

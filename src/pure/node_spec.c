@@ -3,8 +3,8 @@
  * node_spec.c
  *		Node specs: parse, format, overlap.
  *
- * The parser takes nothing that the specification's reference libraries would
- * refuse: no sign, no blank, no second slash, nothing after the size.
+ * The parser refuses all that the specification's reference libraries refuse: a
+ * sign, a blank, a second slash, anything after the size.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,8 +20,8 @@
 #define NODE_ID_SIZE_MAXLEN 3
 
 /*
- * Read len digits, at least one, before a character that is none.  The callers limit len to
- * eight, so that the value cannot exceed 32 bits.  strtoul() takes more than digits.
+ * Read len digits, at least one, up to the slash or the end of the text.  The callers limit
+ * len to eight, so the value has at most 32 bits.  strtoul() takes more than digits.
  */
 static bool
 parse_digits(const char *text, size_t len, int radix, uint32_t *value)

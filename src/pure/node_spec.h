@@ -38,8 +38,8 @@ typedef enum NodeSpecStatus
  * Read a NUL-terminated node spec.  *spec is set if and only if the result is
  * NODE_SPEC_OK.
  *
- * No generator issues a node_prev of timestamp 0: such a spec names its node and
- * nothing to continue after.
+ * No generator issues an ID of timestamp 0: a spec with such a node_prev names only
+ * its node, and node_prev is set to 0.
  */
 extern NodeSpecStatus node_spec_parse(const char *text, NodeSpec *spec);
 
@@ -51,7 +51,7 @@ extern void node_spec_format(const NodeSpec *spec, char *buf);
 
 /*
  * Do two nodes share any node_ctr?  They do if the bits of one node_id are a prefix of
- * the other's, or the same.
+ * the bits of the other, or the same.
  */
 extern bool nodes_overlap(Scru64Node a, Scru64Node b);
 

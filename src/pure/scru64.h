@@ -48,7 +48,7 @@ typedef struct Scru64Node
 	uint32_t	node_id_size;	/* bits, 1 .. 23 */
 } Scru64Node;
 
-/* Unlike Min() and Max(), these look only once at what others change. */
+/* Unlike Min() and Max(), these evaluate once an argument that others may be changing. */
 static inline uint64_t
 least_of(uint64_t a, uint64_t b)
 {

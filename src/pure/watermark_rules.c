@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watermark_rules.c
- *		What the watermark is, as far as numbers tell.
+ *		The arithmetic of the watermark.
  *
  * Knows nothing of PostgreSQL.  The rules are in watermark_rules.h.
  *
@@ -24,22 +24,22 @@ watermark_closed_below(const WatermarkView *view, uint64_t first)
 }
 
 void
-answers_put(AnswerRing *ring, SnapshotPlace place, uint64_t watermark)
+answers_put(AnswerRing *ring, SnapshotPosition position, uint64_t watermark)
 {
 	Answer	   *newest = &ring->answers[ring->newest];
 
-	if (!snapshots_are_same(newest->place, place))
+	if (!snapshots_are_same(newest->position, position))
 	{
 		ring->newest = (ring->newest + 1) % ANSWERS;
 		newest = &ring->answers[ring->newest];
-		*newest = (Answer) {.place = place};
+		*newest = (Answer) {.position = position};
 	}
 	if (watermark > newest->watermark)
 		newest->watermark = watermark;
 }
 
 uint64_t
-answers_best(const AnswerRing *ring, SnapshotPlace place)
+answers_best(const AnswerRing *ring, SnapshotPosition position)
 {
 	uint64_t	best = 0;
 
@@ -47,7 +47,7 @@ answers_best(const AnswerRing *ring, SnapshotPlace place)
 	{
 		const Answer *answer = &ring->answers[i];
 
-		if (answer->watermark > best && snapshot_sees_all_of(place, answer->place))
+		if (answer->watermark > best && snapshot_sees_all_of(position, answer->position))
 			best = answer->watermark;
 	}
 	return best;

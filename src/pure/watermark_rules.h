@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * watermark_rules.h
- *		What the watermark is, as far as numbers tell.
+ *		The arithmetic of the watermark.
  *
  * Knows nothing of PostgreSQL.  Two kinds of rules:
  *
- *	- How far the nodes have come goes in.  Which of them to fast-forward, and the ID below
- *	  which none of them issues any more, comes out: there all is closed.
+ *	- Input: how far each node has got.  Output: which nodes to fast-forward, and the ID
+ *	  below which no node issues any more.
  *
- *	- Which of two snapshots sees more, and the watermarks of the snapshots before.
+ *	- The order of snapshots, and the watermarks of earlier ones.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include "pure/scru64.h"
 
 /*
- * What a server's watermark depends on, besides its nodes:
+ * A server's watermark depends on this, besides its nodes:
  *
  *	top			the greatest ID that any node may have issued
  *	tick		the clock, but at most the first tick above the ceiling
@@ -47,12 +47,12 @@ watermark_view(uint64_t top, uint64_t now, uint64_t ceiling)
 #define WATERMARK_IDLE_TICKS	4
 
 /*
- * The tick after which a node starts if it is fast-forwarded: the last one that is over.
- * An idle node leaves out the current tick, too.  Otherwise the IDs of other nodes in this
- * tick would not be below the watermark before it is over.  When the idle node issues its
- * next ID, this is a tick ahead of the clock, if that is within the allowance.
+ * The tick after which a fast-forwarded node starts: the last tick that is over.  An idle
+ * node starts after the current tick.  Otherwise the IDs of other nodes in the current tick
+ * would not be below the watermark before the tick is over.  An ID that the idle node then
+ * issues at once is one tick ahead of the clock, so the allowance must not be 0.
  *
- *	used		tick of its last ID
+ *	used		tick of the node's last ID
  *	allowance	how far an ID may be ahead of the clock, in ticks
  */
 static inline uint64_t
@@ -64,10 +64,9 @@ watermark_past(const WatermarkView *view, uint64_t used, uint64_t allowance)
 }
 
 /*
- * Does a node hold back the watermark without need?  Its next ID may be the one after
- * last.  It does if that is below an ID of another node, and in the past, which ends with
- * end_of_past for this node: then watermark.c fast-forwards the node to that.  A server's
- * only node never has to be.
+ * Does a node hold back the watermark without need?  Its next ID may be the one after last.
+ * The node does if an ID of another node is above last, and last is before end_of_past, to
+ * which watermark.c then fast-forwards the node.  The node of the greatest ID never does.
  */
 static inline bool
 watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of_past)
@@ -76,39 +75,39 @@ watermark_is_held_back(const WatermarkView *view, uint64_t last, uint64_t end_of
 }
 
 /*
- * The ID below which no node issues any more, if the nodes in use issue none below first,
- * and all others start above the tick of the ID before the result.  Never above the first
- * ID that may be issued after a restart.
+ * The ID below which no node issues any more, if the nodes with a slot issue none below
+ * first, and all others start above the closed tick: the tick of the ID before the result.
+ * Never above the first ID that may be issued after a restart.
  */
 extern uint64_t watermark_closed_below(const WatermarkView *view, uint64_t first);
 
 /*
- * A server takes its snapshots in one order: the later one sees all that the earlier one
- * does.  It has a greater xmax, or the same and fewer transactions in progress.
+ * A server takes its snapshots in one order: a later one sees all transactions that an
+ * earlier one sees.  It has a greater xmax, or the same with fewer transactions in progress.
  */
-typedef struct SnapshotPlace
+typedef struct SnapshotPosition
 {
 	uint64_t	xmax;			/* the first transaction that had not begun; 0: before
 								 * all snapshots */
-	uint64_t	running;		/* transactions before xmax that were in progress */
-} SnapshotPlace;
+	uint64_t	running;		/* the number of transactions before xmax in progress */
+} SnapshotPosition;
 
 static inline bool
-snapshot_sees_all_of(SnapshotPlace snapshot, SnapshotPlace other)
+snapshot_sees_all_of(SnapshotPosition snapshot, SnapshotPosition other)
 {
 	return snapshot.xmax > other.xmax ||
 		(snapshot.xmax == other.xmax && snapshot.running <= other.running);
 }
 
 static inline bool
-snapshots_are_same(SnapshotPlace a, SnapshotPlace b)
+snapshots_are_same(SnapshotPosition a, SnapshotPosition b)
 {
 	return a.xmax == b.xmax && a.running == b.running;
 }
 
 /*
- * A 32-bit transaction ID as the 64 bits that it is short for; next is one that comes
- * after it, by less than 2^32.
+ * The 64 bits of a transaction ID of which xid has the lower 32.  next is the same
+ * transaction ID, or a later one by less than 2^32.
  */
 static inline uint64_t
 widen_xid(uint32_t xid, uint64_t next)
@@ -117,15 +116,15 @@ widen_xid(uint32_t xid, uint64_t next)
 }
 
 /*
- * The watermarks that were found last, one for each snapshot: calls alone, without a
- * commit between them, do not push out older ones.  An answer holds for its snapshot, and
- * for all later ones.
+ * The watermarks found last, one for each position of a snapshot: calls without a commit
+ * between them push out no older answer.  An answer holds for its snapshot, and for all
+ * later ones.
  */
 #define ANSWERS		16
 
 typedef struct Answer
 {
-	SnapshotPlace place;
+	SnapshotPosition position;
 	uint64_t	watermark;
 } Answer;
 
@@ -135,9 +134,9 @@ typedef struct AnswerRing
 	uint32_t	newest;
 } AnswerRing;
 
-extern void answers_put(AnswerRing *ring, SnapshotPlace place, uint64_t watermark);
+extern void answers_put(AnswerRing *ring, SnapshotPosition position, uint64_t watermark);
 
-/* The greatest watermark that holds for a snapshot, or 0, below which there is no ID. */
-extern uint64_t answers_best(const AnswerRing *ring, SnapshotPlace place);
+/* The greatest watermark that holds for a snapshot; if none does, 0, the lowest ID. */
+extern uint64_t answers_best(const AnswerRing *ring, SnapshotPosition position);
 
 #endif							/* WATERMARK_RULES_H */

@@ -3,20 +3,20 @@
  * lease.c
  *		How sessions and the lease worker reach each other.
  *
- * A session that needs a node starts the worker, wakes it, and waits.  The worker, of a
- * library of its own, acquires a lease, activates it in leased_slot.c, shows its state
- * here and wakes all sessions that wait.  That there is no lease, or none any more, is an
- * answer here, and an error in attach.c.
+ * A session that needs the leased node starts the worker, if there is none, wakes it, and
+ * waits.  The worker, which is in a library of its own, acquires a lease, activates it in
+ * leased_slot.c, publishes its own state here, and wakes all waiting sessions.  Functions
+ * here return false or NULL if there is no lease; attach.c raises the error.
  *
- * A lease is a window in ID space: its IDs are of ticks after that of its grant, and
- * not after that of its expiry, both by the realm's clock.  The upper end is the
- * limit of the lease's slot, the lower end its start.  No clock of this server
- * comes into it.
+ * A lease is a window of ticks: its IDs are of ticks after that of granted_at, up to that of
+ * expires_at, both by the realm's clock.  The start marker of the lease's slot keeps IDs
+ * above the lower end, and the slot's limit keeps them from passing the upper end.  The
+ * clock of this server moves neither end.
  *
  * What guards what:
  *
- *	Lease.changed		itself.
- *	all else of Lease	Lease.mutex, locked for a copy only.
+ *	Lease.changed		a condition variable, which guards itself.
+ *	all else of Lease	Lease.mutex, held only to copy or assign fields.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,16 +41,11 @@
 #include "shmem/leased_slot.h"
 #include "shmem/slots.h"
 
-/* How long a session waits for the worker, and between looks */
-#define MAX_WAIT_MS			10000
-#define NAP_MS				200
-
-/* Between the start of a worker and the next; and if a worker does not even start */
-#define WORKER_PAUSE_MS		5000
-#define REGISTER_PAUSE_MS	60000
-
-/* When the postmaster restarts the worker that it has registered itself */
-#define WORKER_RESTART_S	60
+#define MAX_WAIT_MS			10000	/* the longest wait of a session for the worker */
+#define NAP_MS				200		/* a waiting session looks again at least so often */
+#define WORKER_PAUSE_MS		5000	/* from a worker's start to the next registration */
+#define REGISTER_PAUSE_MS	60000	/* from a registration, if the worker does not start */
+#define WORKER_RESTART_S	60		/* until the postmaster restarts a preloaded worker */
 
 extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
 
@@ -59,9 +54,9 @@ typedef struct Lease
 	slock_t		mutex;
 	LeaseInfo	info;
 	Latch	   *worker_latch;	/* NULL: there is no worker */
-	bool		called;			/* does a session wait for the realm? */
-	int64		next_start_ms;	/* no session starts a worker before this */
-	ConditionVariable changed;	/* info, or the leased slot */
+	bool		called;			/* has a session asked the worker to call the realm? */
+	int64		next_start_ms;	/* no session registers a worker before this */
+	ConditionVariable changed;	/* info or the leased slot has changed */
 } Lease;
 
 static Lease *the_lease = NULL;
@@ -103,11 +98,11 @@ lease_info(void)
 }
 
 /*
- * It starts on a standby, too, to hold a lease for its promotion.
+ * The worker also starts on a standby, to hold a lease for the promotion.
  *
- * The postmaster forgets a worker that a session has registered as soon as it ends,
- * however it ends, so none that fails keeps a place of max_worker_processes.  The next
- * session that needs a worker starts another.
+ * Because of BGW_NEVER_RESTART the postmaster forgets the worker as soon as it ends, even by
+ * an error.  So a failed worker occupies none of max_worker_processes, and the next session
+ * that needs a worker registers another one.
  */
 static const BackgroundWorker lease_worker = {
 	.bgw_name = "scru64 lease worker",
@@ -120,8 +115,8 @@ static const BackgroundWorker lease_worker = {
 };
 
 /*
- * To be called while the library is preloaded: the worker starts with the server.  The
- * postmaster restarts it, since no session of a standby does.
+ * Call this while the library is preloaded: the worker then starts with the server.  The
+ * postmaster restarts this worker, because on a standby no session registers another.
  */
 void
 register_lease_worker(void)
@@ -137,7 +132,7 @@ register_lease_worker(void)
  * The sessions' side
  */
 
-/* Wake the worker, if there is one: to look at the node's load, or to call the realm. */
+/* Wake the worker, if there is one: to call the realm, or only to look at the node's load. */
 void
 lease_wake_worker(bool call_realm)
 {
@@ -152,7 +147,7 @@ lease_wake_worker(bool call_realm)
 		SetLatch(latch);
 }
 
-/* The same, and start one if there is none.  False if "max_worker_processes" are running. */
+/* Wake the worker, or register one.  Returns false if max_worker_processes has no room. */
 bool
 lease_call_worker(bool call_realm)
 {
@@ -176,7 +171,7 @@ lease_call_worker(bool call_realm)
 }
 
 static void
-nap(void)
+sleep_until_changed(void)
 {
 	static uint32 wait_event = 0;
 
@@ -186,8 +181,8 @@ nap(void)
 }
 
 /*
- * Is it worth waiting for the worker?  One that holds a standby's lease activates it
- * next, as recovery has ended, whatever has failed.
+ * Is it worth waiting for the worker?  If the worker holds a standby's lease, it activates
+ * the lease next, even after failures: sessions wait only when recovery has ended.
  */
 static bool
 worth_waiting(const LeaseInfo *info, uint64 began)
@@ -200,45 +195,46 @@ worth_waiting(const LeaseInfo *info, uint64 began)
 }
 
 /*
- * The slot of the server's lease, and its node.  Waits for the worker, cancellably and not
- * for long.  NULL if there is no lease then; *info, and *has_place (is there a place for a
- * worker?), say why.
+ * Returns the slot of the server's lease, and its node in *key.  If there is no lease, waits
+ * for the worker, for MAX_WAIT_MS at most; the wait can be cancelled.  If there is still no
+ * lease, returns NULL; *info, and *has_worker_slot (does max_worker_processes have room for
+ * the worker?), then give the reason.
  *
- * Ordering: a session reads busy before the slot; the worker, which activates a lease
- * while it is busy, writes them the other way round (litmus: busy-slot).
+ * Ordering: a session reads busy before the slot.  The worker activates a lease while it is
+ * busy: it writes the slot before it clears busy (litmus: busy-slot).
  */
 NodeSlot *
-lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place)
+lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot)
 {
 	uint64		began = monotonic_ms();
-	NodeReport	look;
+	NodeReport	report;
 	bool		has_lease;
 
 	*info = lease_info();
-	while (!(has_lease = scru64_leased_look(&look)))
+	while (!(has_lease = scru64_leased_report(&report)))
 	{
-		/* also if this session does not wait: the next attempt is sooner */
-		*has_place = lease_call_worker(true);
-		if (!*has_place || !worth_waiting(info, began))
+		/* even if this session will not wait, its call brings the next attempt forward */
+		*has_worker_slot = lease_call_worker(true);
+		if (!*has_worker_slot || !worth_waiting(info, began))
 			break;
-		nap();
+		sleep_until_changed();
 		*info = lease_info();
 	}
 	ConditionVariableCancelSleep();
 	if (!has_lease)
 		return NULL;
-	*key = node_key(look.node);
+	*key = node_key(report.node);
 	return &node_slots->leased;
 }
 
 /*
- * Wait until the window of the lease reaches a tick, or the slot is another
- * node's.  False if no renewal is on its way that may reach it, or it takes too long.  How
- * far the limit is from the tick says nothing of how long is left: it stays where it is until
- * the lease is renewed.
+ * Wait until the window of the lease reaches a tick, or the slot has another node.  Returns
+ * false if no renewal that may reach the tick is under way, or if it takes too long.  The
+ * distance from limit to tick does not shrink during the wait, because the limit moves only
+ * on renewal; so the distance is compared with all of MAX_WAIT_MS.
  *
- * Ordering: a session reads busy before the limit; the worker, which raises the limit
- * while it is busy, writes them the other way round (litmus: busy-limit).
+ * Ordering: a session reads busy before the limit.  The worker renews a lease while it is
+ * busy: it raises the limit before it clears busy (litmus: busy-limit).
  */
 bool
 lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
@@ -247,12 +243,12 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 	uint64		state;
 	bool		reached;
 
-	/* from here on no change is missed */
+	/* after this the session misses no change */
 	ConditionVariablePrepareToSleep(&shared_lease()->changed);
 	(void) lease_call_worker(true);
 	do
 	{
-		nap();
+		sleep_until_changed();
 		*info = lease_info();
 		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
 	} while (!reached && worth_waiting(info, began) &&
@@ -267,10 +263,7 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
  * The worker's side
  */
 
-/*
- * Copy what went wrong to where sessions see it: on one line, and of ASCII, as the
- * database that a session reads it in may have any encoding.
- */
+/* Copy an error message for sessions: as one line of ASCII, for databases of any encoding. */
 void
 scru64_lease_copy_problem(char problem[LEASE_TEXT_LEN], const char *text)
 {
@@ -284,7 +277,7 @@ scru64_lease_copy_problem(char problem[LEASE_TEXT_LEN], const char *text)
 	}
 }
 
-/* Show all sessions the worker's state, and wake those that wait. */
+/* Publish the worker's state to all sessions, and wake the waiting ones. */
 void
 scru64_lease_set_info(const LeaseInfo *info)
 {
@@ -298,9 +291,9 @@ scru64_lease_set_info(const LeaseInfo *info)
 	ConditionVariableBroadcast(&lease->changed);
 }
 
-/* Become the server's only lease worker, which sessions call.  False if there is one. */
+/* Become the server's only lease worker.  Returns false if there is one already. */
 static bool
-claim(void)
+become_worker(void)
 {
 	Lease	   *lease = shared_lease();
 	int64		now_ms = monotonic_ms();
@@ -318,9 +311,9 @@ claim(void)
 	return claimed;
 }
 
-/* The worker ends, also by an error: no session is to wait for it. */
+/* Called when the worker ends, even by an error: sessions must not wait for it any more. */
 static void
-leave(int code, Datum arg)
+end_worker(int code, Datum arg)
 {
 	LeaseInfo	info = lease_info();
 
@@ -331,9 +324,9 @@ leave(int code, Datum arg)
 	scru64_lease_set_info(&info);
 }
 
-/* An error ends the worker.  Show all sessions why; and the log, once in a while. */
+/* An error ends the worker: publish the error to all sessions, and log it once in a while. */
 static void
-note_error(void)
+publish_error(void)
 {
 	LeaseInfo	info = lease_info();
 	ErrorData  *error;
@@ -344,7 +337,7 @@ note_error(void)
 	error = CopyErrorData();
 	if (log_is_due(LOG_LEASE_WORKER, 0))
 		EmitErrorReport();
-	/* only the worker that has claimed its place changes this */
+	/* this is the only worker, so nothing else changes info meanwhile */
 	info.failures++;
 	info.worker_failed = true;
 	info.last_error_at = GetCurrentTimestamp();
@@ -354,18 +347,18 @@ note_error(void)
 }
 
 /*
- * The entry of the worker, which is in a library that is linked with libpq.  It claims its
- * place before it loads that, so there is one at most, also where that fails.
+ * The entry point of the worker.  The process becomes the only worker before it loads the
+ * worker's library, which is linked with libpq: so also when loading fails there is only one.
  */
 void
 scru64_start_lease_worker(Datum arg)
 {
 	(void) arg;
 	ensure_slots();
-	/* two sessions may have started a worker at the same time */
-	if (!claim())
+	/* two sessions may have registered a worker at the same time */
+	if (!become_worker())
 		proc_exit(0);
-	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(end_worker, (Datum) 0);
 	if (*scru64_realm == '\0')
 		proc_exit(0);
 	PG_TRY();
@@ -373,19 +366,19 @@ scru64_start_lease_worker(Datum arg)
 		void		(*worker_main) (Datum) = (void (*) (Datum))
 			load_external_function("$libdir/scru64_lease", "scru64_lease_main", true, NULL);
 
-		/* another release may have been installed since this library was loaded */
+		/* the worker compares this name: a newer worker's library may have been installed */
 		worker_main(CStringGetDatum(SHARED_MEMORY_NAME("lease worker")));
 	}
 	PG_CATCH();
 	{
-		note_error();
+		publish_error();
 	}
 	PG_END_TRY();
-	/* quietly, unless the postmaster is to restart it */
+	/* 1 is logged, and has the postmaster restart a worker registered at preload */
 	proc_exit(MyBgworkerEntry->bgw_restart_time == BGW_NEVER_RESTART ? 0 : 1);
 }
 
-/* Has a session called since the last time? */
+/* Has a session asked the worker to call the realm since the last time? */
 bool
 scru64_lease_was_called(void)
 {

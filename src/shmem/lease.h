@@ -3,7 +3,7 @@
  * lease.h
  *		The server's lease of a node, as sessions and the lease worker see it.
  *
- * See lease.c for what guards what.
+ * lease.c says how each field is guarded.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,21 +16,21 @@
 
 #define LEASE_TEXT_LEN		256
 
-/* The state of the worker and of its lease, as it shows it to all sessions. */
+/* The state of the worker and of its lease, which the worker publishes to all sessions. */
 typedef struct LeaseInfo
 {
 	pid_t		worker_pid;		/* 0: there is no worker */
-	bool		busy;			/* is it talking with the realm? */
+	bool		busy;			/* is the worker calling the realm? */
 	Scru64Node	node;			/* node_id_size is 0 if there is no lease */
-	bool		is_standby_lease;	/* no session has it before recovery has ended */
+	bool		is_standby_lease;	/* no session uses the lease before recovery has ended */
 	TimestampTz granted_at;		/* by the realm's clock, as expires_at */
 	TimestampTz expires_at;
-	TimestampTz renewed_at;		/* by this server's clock, as those below; or 0 */
+	TimestampTz renewed_at;		/* by this server's clock, as all times below; or 0 */
 	TimestampTz next_attempt_at;
 	TimestampTz last_error_at;
-	TimestampTz size_changed_at;	/* or 0: it is as it began */
-	int64		failures;		/* since the last success */
-	bool		worker_failed;	/* is last_error the worker's own, and not the realm's? */
+	TimestampTz size_changed_at;	/* 0: the node_id_size has not changed */
+	int64		failures;		/* failed attempts since the last success */
+	bool		worker_failed;	/* has the worker itself raised last_error? */
 	char		holder[LEASE_TEXT_LEN];
 	char		last_error[LEASE_TEXT_LEN];
 	char		size_reason[LEASE_TEXT_LEN];
@@ -38,7 +38,7 @@ typedef struct LeaseInfo
 
 extern Size lease_size(void);
 extern LeaseInfo lease_info(void);
-extern NodeSlot *lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_place);
+extern NodeSlot *lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot);
 extern bool lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
 extern void lease_wake_worker(bool call_realm);
 extern bool lease_call_worker(bool call_realm);

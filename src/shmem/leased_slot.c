@@ -3,25 +3,27 @@
  * leased_slot.c
  *		The slot of the node that this server has leased.
  *
- * A part of the shared memory of slots.c, where it says what guards what; as there,
- * nothing raises, allocates or waits while the lock is held.
+ * The slot is in the shared memory of slots.c, and guarded as slots.c says.  Nothing raises
+ * an error, allocates or waits while the lock is held.
  *
- * The slot is never evicted and never retired.  Its node starts after the lease's
- * grant, or above the ceiling, and not at the floor: nobody else has issued an ID of
- * its window.
+ * The leased node never loses the slot to a configured node, and is never parked.  The node
+ * starts after the tick of the lease's grant; after a crash or recovery, above the ceiling,
+ * too.  The node need not start above the floor, because no other server issues the node's IDs
+ * in the lease's window.
  *
  * Invariants:
  *
- *	- The slot issues no ID of a tick above its limit.
+ *	- The leased node issues no ID of a tick above the slot's limit.
  *
- *	- A node that overlaps a configured one, as scru64.node_spec says, does not get the
- *	  slot, nor does a session attach to one that overlaps a node that had it.
+ *	- A node gets the slot only if no configured node that has a slot or is parked overlaps
+ *	  it.  No session attaches to a configured node that overlaps one of the last
+ *	  LEASED_NODES nodes of the slot.
  *
- *	- A node that follows another in the slot, and sessions go on with it, starts at or
- *	  above the tick of all IDs that the other has issued.
+ *	- When scru64_leased_replace() gives the slot to the next lease's node, the node starts
+ *	  above the tick of every ID of the lease before.
  *
- *	- The lease that is kept for the next worker is that of the slot's node, or one that
- *	  no session has had; or there is none.
+ *	- The saved lease is that of the slot's node, even if a crash has just cleared the slot;
+ *	  or a standby's lease, which no session has used; or there is none.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,23 +38,23 @@
 #include "shmem/leased_slot.h"
 
 /*
- * The lease that a worker leaves to the next one under the same postmaster.
+ * The page where a worker saves its lease for the next worker of the same postmaster.
  *
- * When a process crashes, the postmaster ends all others and starts them again without
- * the shared memory of before.  A library that is preloaded has mapped this page in the
- * postmaster, which keeps it, and every process that it forks inherits it.  No other
- * postmaster has it, so no copy of the data directory resumes the lease.  Where the
- * library is not preloaded, or processes are not forked, the lease is kept beside its
- * slot, and a crash takes both.
+ * When a process crashes, the postmaster ends all others and starts them again with new
+ * shared memory.  A preloaded library has mapped this page in the postmaster, which keeps
+ * the page; every process that the postmaster forks inherits it.  Other postmasters do not
+ * have the page, so no copy of the data directory resumes the lease.  If the library is not
+ * preloaded, or processes are not forked, the lease is saved beside its slot, and a crash
+ * loses both.
  */
-static KeptLease *mapped_page = NULL;
+static SavedLease *mapped_page = NULL;
 
-/* To be called in the postmaster.  Without the page a crash costs the lease. */
+/* Call this in the postmaster.  Without the page, a crash loses the lease. */
 void
-map_kept_lease(void)
+map_saved_lease(void)
 {
 #ifndef EXEC_BACKEND
-	void	   *page = mmap(NULL, sizeof(KeptLease), PROT_READ | PROT_WRITE,
+	void	   *page = mmap(NULL, sizeof(SavedLease), PROT_READ | PROT_WRITE,
 							MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (page != MAP_FAILED)
@@ -60,28 +62,28 @@ map_kept_lease(void)
 #endif
 }
 
-static KeptLease *
-kept_lease(void)
+static SavedLease *
+saved_lease(void)
 {
-	return mapped_page != NULL ? mapped_page : &node_slots->kept_lease;
+	return mapped_page != NULL ? mapped_page : &node_slots->saved_lease;
 }
 
-/* Keep a lease for the next worker; NULL: none.  Lock held exclusively. */
+/* Save a lease for the next worker; NULL: save none.  Lock held exclusively. */
 static void
-keep(const HeldLease *lease)
+save_lease(const HeldLease *lease)
 {
-	KeptLease  *kept = kept_lease();
+	SavedLease *saved = saved_lease();
 
-	kept->is_whole = false;
+	saved->is_whole = false;
 	if (lease == NULL)
 		return;
 	pg_compiler_barrier();
-	kept->lease = *lease;
+	saved->lease = *lease;
 	pg_compiler_barrier();
-	kept->is_whole = true;
+	saved->is_whole = true;
 }
 
-/* The lease that a worker of this postmaster has kept.  False if there is none. */
+/* Get the lease saved by a worker of this postmaster.  Returns false if there is none. */
 bool
 scru64_leased_recall(HeldLease *lease)
 {
@@ -89,23 +91,23 @@ scru64_leased_recall(HeldLease *lease)
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	*lease = kept_lease()->lease;
-	is_whole = kept_lease()->is_whole;
+	*lease = saved_lease()->lease;
+	is_whole = saved_lease()->is_whole;
 	LWLockRelease(&node_slots->lock);
 	return is_whole;
 }
 
-/* No worker is to resume the lease, even if a crash has just cleared its slot. */
+/* Let no worker resume the lease, even if a crash has just cleared the lease's slot. */
 void
-forget_kept_lease(void)
+forget_saved_lease(void)
 {
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	keep(NULL);
+	save_lease(NULL);
 	LWLockRelease(&node_slots->lock);
 }
 
-/* Does a node share IDs with one that had the slot?  Lock held. */
+/* Does one of the last nodes of the slot, *conflict, overlap a node?  Lock held. */
 bool
 leased_overlaps(Scru64Node node, NodeReport *conflict)
 {
@@ -116,7 +118,7 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 		if (key != 0 && nodes_overlap(node, node_of_key(key)))
 		{
 			conflict->node = node_of_key(key);
-			conflict->state = NODE_STATE_CHANGING;
+			conflict->state = NODE_STATE_CHANGING;	/* it is, or was, leased */
 			return true;
 		}
 	}
@@ -124,9 +126,9 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 }
 
 /*
- * Evict the lease's node from the slot, if there is one.  Lock held exclusively.  If it
- * is configured later, and had the slot too long ago to be refused, it starts above its
- * last ID.
+ * Evict the leased node, if there is one.  Lock held exclusively.  The floor rises to the
+ * node's last ID: if the node is configured one day, when was_leased has lost the node, the
+ * node starts above that ID.
  */
 void
 leased_slot_evict(void)
@@ -136,21 +138,21 @@ leased_slot_evict(void)
 
 	if (key == 0)
 		return;
-	keep(NULL);
+	save_lease(NULL);
 	state = slot_evict(&node_slots->leased);
-	forget_state(state);
+	raise_floor_to(state);
 	node_slots->ended_id = last_of_state(node_of_key(key), state);
 }
 
-/* Have sessions a scru64.node_spec that shares IDs with this node?  Lock held. */
+/* Does a configured node that has a slot or is parked overlap this node?  Lock held. */
 static bool
-is_configured(Scru64Node node)
+overlaps_configured(Scru64Node node)
 {
-	for (int i = 0; i < NODE_SLOTS + RETIRED_NODES; i++)
+	for (int i = 0; i < NODE_SLOTS + PARKED_NODES; i++)
 	{
 		NodeKey		other = i < NODE_SLOTS ?
 			pg_atomic_read_u32(&node_slots->slots[i].key) :
-			node_slots->retired_keys[i - NODE_SLOTS];
+			node_slots->parked_keys[i - NODE_SLOTS];
 
 		if (other != 0 && nodes_overlap(node, node_of_key(other)))
 			return true;
@@ -158,7 +160,7 @@ is_configured(Scru64Node node)
 	return false;
 }
 
-/* As clock_tick(), but it does not raise: that is for where the lock is held. */
+/* This server's clock in ticks; where clock_tick() raises an error, before 1970, it is 0. */
 static uint64
 own_clock_tick(void)
 {
@@ -168,12 +170,12 @@ own_clock_tick(void)
 /*
  * Start the lease's node in the slot, which is free.  Lock held exclusively.
  *
- * It begins above the closed tick, also where that is not before the lease's limit: then it
- * has no ID until the lease is renewed for longer.  What is left tells the realm that it has
- * none, so this is within the lease.
+ * The node starts above the closed tick even if that is at or past the lease's limit; then the
+ * node issues no ID until a renewal moves the limit.  NodeSlot.progress begins with timestamp,
+ * inside the lease, because progress is reported to the realm.
  *
- * Ordering: the limit is written before the state, by the barrier of slot_give()
- * (litmus: limit-old-session, limit-new-lease, limit-new-node).
+ * Ordering: the limit is written after slot_evict() (litmus: limit-old-session), and before
+ * the state, by the barrier of slot_give() (litmus: limit-new-lease, limit-new-node).
  */
 static void
 start_leased(const HeldLease *lease, uint64 timestamp)
@@ -185,20 +187,20 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 	node_slots->was_leased[node_slots->next_leased] = key;
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, lease->limit_tick);
-	(void) slot_start(slot, key, new_start(timestamp), 0);
-	slot->left = start_word(timestamp);
-	keep(lease);
+	(void) slot_start(slot, key, start_above_closed(timestamp), 0);
+	slot->progress = make_start(timestamp);
+	save_lease(lease);
 }
 
 /*
- * The sessions generate IDs of a lease, after the tick timestamp; that of a standby is
- * only kept.  False if its node overlaps one that is configured.
+ * Let sessions generate IDs of a lease, after the tick timestamp; a standby's lease is only
+ * saved.  Returns false if the lease's node overlaps a configured node.
  *
- * now is the later one of this server's clock and the realm's, in ticks, or 0.  If a node that
- * begins after all others were would have no ID before long, a clock was wrong when that tick
- * was entered or closed, and must not leave the server without IDs: that is what a new lease
- * is for.  So IDs and the watermark go back then: *back_from is the tick that they were after,
- * else 0.  Where nobody has asked for the watermark, only IDs are there.
+ * now is the later of this server's clock and the realm's, in ticks; or 0 if the lease is not
+ * new.  If the floor or the closed tick is too far ahead of now to start there, a clock was
+ * wrong when that tick was entered or closed.  A new lease is the chance to recover: IDs go
+ * back, and *back_from is the tick from which they go back; otherwise *back_from is 0.  The
+ * watermark goes back, too, if the closed tick itself is too far ahead.
  */
 bool
 scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uint64 *back_from)
@@ -210,15 +212,15 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uin
 	ensure_slots();
 	*back_from = 0;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	is_free = lease->is_standby_lease || !is_configured(lease->node);
+	is_free = lease->is_standby_lease || !overlaps_configured(lease->node);
 	if (lease->is_standby_lease)
-		keep(lease);
+		save_lease(lease);
 	else if (is_free)
 	{
-		last = Max(node_slots->floor, node_slots->watermark.closed);
-		if (now != 0 && generator_hopeless(last, now, allowance))
+		last = Max(node_slots->floor, node_slots->watermark.closed_tick);
+		if (now != 0 && generator_too_far_ahead(last, now, allowance))
 			*back_from = last;
-		if (now != 0 && generator_hopeless(node_slots->watermark.closed, now, allowance))
+		if (now != 0 && generator_too_far_ahead(node_slots->watermark.closed_tick, now, allowance))
 			restart_watermark(timestamp);
 		start_leased(lease, timestamp);
 	}
@@ -227,11 +229,11 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uin
 }
 
 /*
- * The sessions go on with another lease, whose IDs are all after those of the one that
- * is current; *last_id is the last of that.
+ * Replace the current lease by the next one: sessions generate the next lease's IDs, all
+ * above *last_id, the last ID of the current lease.
  *
- * It has to be of use at once: it must begin no later than the IDs that the sessions may
- * generate now, and last for longer than they may be ahead of the clock.
+ * The next lease must be usable at once: it must begin no later than the IDs that sessions
+ * may generate now, and end later than the allowance after the last ID and the clock.
  */
 Replacement
 scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
@@ -246,7 +248,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 	last = node_state_tick(pg_atomic_read_u64(&node_slots->leased.state));
 	if (pg_atomic_read_u32(&node_slots->leased.key) == 0)
 		result = REPLACE_ENDED;
-	else if (is_configured(lease->node))
+	else if (overlaps_configured(lease->node))
 		result = REPLACE_OVERLAPS;
 	else if (Max(last, now) + allowance >= lease->limit_tick)
 		result = REPLACE_TOO_SHORT;
@@ -262,7 +264,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 	return result;
 }
 
-/* The lease was renewed, or will not be again.  Its limit never falls. */
+/* Update the slot and the saved lease after an attempt to renew.  The limit never falls. */
 void
 scru64_leased_update(const HeldLease *lease)
 {
@@ -276,13 +278,13 @@ scru64_leased_update(const HeldLease *lease)
 	if (is_current && pg_atomic_read_u64(&slot->limit) < lease->limit_tick)
 		pg_atomic_write_u64(&slot->limit, lease->limit_tick);
 	if (is_current || lease->is_standby_lease)
-		keep(lease);
+		save_lease(lease);
 	LWLockRelease(&node_slots->lock);
 }
 
 /*
- * End the lease, if nobody has yet: from here on none of its IDs leaves.  The last ID of
- * the lease that was ended last, or 0 if there was none.
+ * End the lease, if there is one: from here on sessions generate none of its IDs.  Returns
+ * the last ID of the lease that was ended last, or 0 if no lease was ended.
  */
 uint64
 scru64_leased_end(void)
@@ -292,24 +294,21 @@ scru64_leased_end(void)
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	leased_slot_evict();
-	keep(NULL);
+	save_lease(NULL);
 	last_id = node_slots->ended_id;
 	LWLockRelease(&node_slots->lock);
 	return last_id;
 }
 
-/*
- * Is there a lease, or has somebody ended it, by scru64_set_ceiling() for example?
- * Else how its node does.
- */
+/* Report the leased node.  Returns false if there is none, as after scru64_set_ceiling(). */
 bool
-scru64_leased_look(NodeReport *look)
+scru64_leased_report(NodeReport *report)
 {
 	bool		has_lease;
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	has_lease = slot_report(&node_slots->leased, look);
+	has_lease = slot_report(&node_slots->leased, report);
 	LWLockRelease(&node_slots->lock);
 	return has_lease;
 }

@@ -3,8 +3,7 @@
  * leased_slot.h
  *		The slot of the node that this server has leased.
  *
- * Functions that begin with scru64_ are for the lease worker, which is in a library of
- * its own.
+ * The functions that begin with scru64_ are exported for the lease worker's library.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,14 +12,14 @@
 
 #include "shmem/slots.h"
 
-/* Was the lease of the slot replaced by another? */
+/* Was the current lease replaced by the next one?  If not, why? */
 typedef enum Replacement
 {
 	REPLACE_DONE,
-	REPLACE_ENDED,				/* there is no lease any more */
-	REPLACE_OVERLAPS,			/* the other's node overlaps one that is configured */
-	REPLACE_TOO_SHORT,			/* the other ends too early */
-	REPLACE_AHEAD				/* the other begins ahead of the clock */
+	REPLACE_ENDED,				/* the current lease was ended before */
+	REPLACE_OVERLAPS,			/* the next lease's node overlaps a configured node */
+	REPLACE_TOO_SHORT,			/* the next lease ends too early */
+	REPLACE_AHEAD				/* the next lease begins ahead of the clock */
 } Replacement;
 
 /* For node_slots.c, which holds the lock */
@@ -28,8 +27,8 @@ extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);
 extern void leased_slot_evict(void);
 
 /* For module.c and scru64_set_ceiling() */
-extern void map_kept_lease(void);
-extern void forget_kept_lease(void);
+extern void map_saved_lease(void);
+extern void forget_saved_lease(void);
 
 extern PGDLLEXPORT bool scru64_leased_recall(HeldLease *lease);
 extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 timestamp,
@@ -37,6 +36,6 @@ extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 ti
 extern PGDLLEXPORT void scru64_leased_update(const HeldLease *lease);
 extern PGDLLEXPORT Replacement scru64_leased_replace(const HeldLease *lease, uint64 *last_id);
 extern PGDLLEXPORT uint64 scru64_leased_end(void);
-extern PGDLLEXPORT bool scru64_leased_look(NodeReport *look);
+extern PGDLLEXPORT bool scru64_leased_report(NodeReport *report);
 
 #endif							/* LEASED_SLOT_H */

@@ -3,8 +3,8 @@
  * node_slots.c
  *		The slots of configured nodes.
  *
- * See slots.c for what guards what.  The static functions are called with the lock held,
- * exclusively where they change something.
+ * See slots.c for what guards what.  Call the static functions with the lock held, exclusively
+ * if they change anything.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
 
-/* The slot of a node, or with key 0 a free one; NULL if there is none. */
+/* The slot with this key, or for key 0 a free slot; NULL if there is none. */
 static NodeSlot *
 find_slot(NodeKey key)
 {
@@ -26,44 +26,42 @@ find_slot(NodeKey key)
 	return NULL;
 }
 
-/* Forget a retired node, if there is one in this place. */
+/* Forget the parked node of an entry, if there is one. */
 static void
-forget_retired(int place)
+forget_parked(int entry)
 {
-	if (node_slots->retired_keys[place] != 0)
-		forget_state(node_slots->retired_ids[place]);
-	node_slots->retired_keys[place] = 0;
+	if (node_slots->parked_keys[entry] != 0)
+		raise_floor_to(node_slots->parked_ids[entry]);
+	node_slots->parked_keys[entry] = 0;
 }
 
 /*
- * Keep the last ID of a node that has lost its slot, in place of the one that was kept
- * longest ago.  A start need not be kept: the node has issued nothing.
+ * Park a node that has lost its slot, in the entry used longest ago.  A node whose state is a
+ * start marker need not be parked: it has issued no ID.
  */
 static void
-retire_state(NodeKey key, uint64 state)
+park_node(NodeKey key, uint64 state)
 {
-	int			place = node_slots->next_retired;
+	int			entry = node_slots->next_parked;
 
 	if (!node_state_is_id(state))
 		return;
-	forget_retired(place);
-	node_slots->retired_keys[place] = key;
-	node_slots->retired_ids[place] = state;
-	node_slots->next_retired = (place + 1) % RETIRED_NODES;
+	forget_parked(entry);
+	node_slots->parked_keys[entry] = key;
+	node_slots->parked_ids[entry] = state;
+	node_slots->next_parked = (entry + 1) % PARKED_NODES;
 }
 
-/*
- * The last ID of a retired node, which is no longer retired; or 0.
- */
+/* The last ID of a node that was parked until now; 0 if it was not. */
 static uint64
-recall_state(NodeKey key)
+recall_parked(NodeKey key)
 {
-	for (int i = 0; i < RETIRED_NODES; i++)
+	for (int i = 0; i < PARKED_NODES; i++)
 	{
-		if (node_slots->retired_keys[i] == key)
+		if (node_slots->parked_keys[i] == key)
 		{
-			node_slots->retired_keys[i] = 0;
-			return node_slots->retired_ids[i];
+			node_slots->parked_keys[i] = 0;
+			return node_slots->parked_ids[i];
 		}
 	}
 	return 0;
@@ -76,7 +74,7 @@ is_in_use(uint64 state, uint64 now)
 	return node_state_tick(state) + allowance_ticks() >= now;
 }
 
-/* The first slot from this one on whose node overlaps another; or NULL. */
+/* The first slot from this one on whose node overlaps another one; NULL if there is none. */
 static NodeSlot *
 next_overlapping(NodeSlot *slot, Scru64Node node)
 {
@@ -90,7 +88,7 @@ next_overlapping(NodeSlot *slot, Scru64Node node)
 	return NULL;
 }
 
-/* Does a node without a slot overlap one that is in use, *conflict? */
+/* Does a node without a slot overlap a node in use?  Then report the latter in *conflict. */
 static bool
 overlaps_in_use(Scru64Node node, uint64 now, NodeReport *conflict)
 {
@@ -108,11 +106,10 @@ overlaps_in_use(Scru64Node node, uint64 now, NodeReport *conflict)
 }
 
 /*
- * Forget the nodes that overlap this one, which has no slot and is not retired; of them none
- * was in use.  False, with *conflict set, at the first that is.
+ * Forget all nodes that overlap this one, which has no slot and is not parked.  None of them
+ * was in use; if one is now, report it in *conflict, and return false.
  *
- * A session may use the node between the first look at it and slot_evict().  So its state
- * is looked at again.
+ * Sessions may use a node until slot_evict(), so its state is tested again.
  */
 static bool
 forget_overlapping(Scru64Node node, uint64 now, NodeReport *conflict)
@@ -122,31 +119,31 @@ forget_overlapping(Scru64Node node, uint64 now, NodeReport *conflict)
 	for (; (slot = next_overlapping(slot, node)) != NULL; slot++)
 	{
 		NodeKey		key = pg_atomic_read_u32(&slot->key);
-		uint64		left = slot_evict(slot);
+		uint64		progress = slot_evict(slot);
 
-		if (is_in_use(left, now))
+		if (is_in_use(progress, now))
 		{
-			slot_give(slot, key, left);
+			slot_give(slot, key, progress);
 			slot_report(slot, conflict);
 			return false;
 		}
-		forget_state(left);
+		raise_floor_to(progress);
 	}
-	for (int i = 0; i < RETIRED_NODES; i++)
+	for (int i = 0; i < PARKED_NODES; i++)
 	{
-		if (node_slots->retired_keys[i] != 0 &&
-			nodes_overlap(node, node_of_key(node_slots->retired_keys[i])))
-			forget_retired(i);
+		if (node_slots->parked_keys[i] != 0 &&
+			nodes_overlap(node, node_of_key(node_slots->parked_keys[i])))
+			forget_parked(i);
 	}
 	return true;
 }
 
 /*
- * A slot without a node: a free one, or else the node is evicted whose sessions have not
- * read the clock for longest.
+ * Return a free slot.  If there is none, evict the node whose sessions have not read the clock
+ * for longest.
  *
- * The search goes round: when all nodes are equally busy, each has the same time to issue
- * IDs before it is evicted again.
+ * The search begins after the slot evicted last: if all nodes are equally busy, each has the
+ * same time to issue IDs before it is evicted again.
  */
 static NodeSlot *
 free_slot(void)
@@ -167,11 +164,11 @@ free_slot(void)
 	}
 	node_slots->last_evicted = (int) (least_recent - node_slots->slots);
 	key = pg_atomic_read_u32(&least_recent->key);
-	retire_state(key, slot_evict(least_recent));
+	park_node(key, slot_evict(least_recent));
 	return least_recent;
 }
 
-/* Has the state of a node's slot another node's bits?  See slots.c for how that comes about. */
+/* Is a slot's state an ID with another node's bits?  slots.c says how this happens. */
 static bool
 has_foreign_id(NodeSlot *slot, Scru64Node node)
 {
@@ -186,31 +183,31 @@ find_or_start(Scru64Node node, uint64 now, NodeReport *conflict)
 {
 	NodeKey		key = node_key(node);
 	NodeSlot   *slot = find_slot(key);
-	uint64		left;
+	uint64		progress;
 
 	if (slot != NULL && !has_foreign_id(slot, node))
 		return slot;
 	if (slot != NULL)
-		forget_state(slot_evict(slot));
+		raise_floor_to(slot_evict(slot));
 	if (overlaps_in_use(node, now, conflict))
 		return NULL;
-	left = recall_state(key);
-	if (left == 0)
+	progress = recall_parked(key);
+	if (progress == 0)
 	{
 		if (!forget_overlapping(node, now, conflict))
 			return NULL;
-		left = new_start(node_slots->floor);
+		progress = start_above_closed(node_slots->floor);
 	}
-	return slot_start(free_slot(), key, left, now);
+	return slot_start(free_slot(), key, progress, now);
 }
 
 /*
- * Find or make the slot of a node.  now is the clock, in ticks.
+ * Find a node's slot, or give it one, and read its *state.  NULL if the node overlaps one that
+ * is in use, *conflict.  now is the clock, in ticks.  Call this only after the ceiling was
+ * loaded.
  *
- * NULL if the node overlaps another one that is in use, *conflict.  Else *state is
- * the node's.  The slot stays mapped for as long as the backend runs, but may be given to
- * another node at any time, which node_slot_read() notices.  Not to be called before the
- * ceiling was loaded.
+ * The slot stays mapped as long as the process runs, but may be given to another node at any
+ * time; node_slot_read() then returns false.
  */
 NodeSlot *
 node_slots_find(Scru64Node node, uint64 now, uint64 *state, NodeReport *conflict)
@@ -228,12 +225,12 @@ node_slots_find(Scru64Node node, uint64 now, uint64 *state, NodeReport *conflict
 }
 
 /*
- * What would node_slots_find() find?  No node gets a slot or loses it.  False if it would
- * find none: *look is the other node.  Else it has the state of the node, or for one
- * without a slot a start like that which it would get.
+ * Would node_slots_find() find or give a slot?  This function changes nothing.  If false,
+ * *report is about the node in use that overlaps this one.  Otherwise report->state is how far
+ * the node really got; if it has no slot, a start marker as a node gets that is not parked.
  */
 bool
-node_slots_look(Scru64Node node, uint64 now, NodeReport *look)
+node_slots_look(Scru64Node node, uint64 now, NodeReport *report)
 {
 	NodeSlot   *slot;
 	bool		is_free = true;
@@ -242,17 +239,17 @@ node_slots_look(Scru64Node node, uint64 now, NodeReport *look)
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	slot = find_slot(node_key(node));
 	if (slot != NULL)
-		slot_report(slot, look);
-	else if (overlaps_in_use(node, now, look))
+		slot_report(slot, report);
+	else if (overlaps_in_use(node, now, report))
 		is_free = false;
 	else
-		look->state = NODE_STATE_NO_ID |
-			scru64_compose(Max(node_slots->floor, node_slots->watermark.closed), 0);
+		report->state = NODE_STATE_NO_ID |
+			scru64_compose(Max(node_slots->floor, node_slots->watermark.closed_tick), 0);
 	LWLockRelease(&node_slots->lock);
 	return is_free;
 }
 
-/* Have every node start again, above this tick and nothing else. */
+/* Have every node start anew above this tick, whatever it has issued. */
 void
 node_slots_restart(uint64 floor)
 {
@@ -260,15 +257,15 @@ node_slots_restart(uint64 floor)
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		(void) slot_evict(&node_slots->slots[i]);
-	for (int i = 0; i < RETIRED_NODES; i++)
-		node_slots->retired_keys[i] = 0;
+	for (int i = 0; i < PARKED_NODES; i++)
+		node_slots->parked_keys[i] = 0;
 	leased_slot_evict();
 	node_slots->floor = floor;
 	restart_watermark(floor);
 	LWLockRelease(&node_slots->lock);
 }
 
-/* Report every node with a slot; returns their number. */
+/* Report all nodes that have slots; returns their number. */
 int
 node_slots_report(NodeReport reports[NODE_SLOTS + 1])
 {

@@ -22,33 +22,33 @@ typedef enum NodeCount
 	NODE_OVERFLOWS,				/* ticks entered because the counter was full */
 	NODE_ROLLBACKS,				/* times the clock went back */
 	NODE_WAITS,					/* IDs that had to wait for the clock, */
-	NODE_SATURATED,				/* and those of them because the counter was full */
+	NODE_SATURATED,				/* of these, because the counter was full */
 	NODE_USED,					/* IDs of the ticks before the current one */
 	NODE_COUNTS
 } NodeCount;
 
 /*
- * On cache lines of its own.  Without the lock of slots.c only the functions below read
- * and write it, but for the clock, which generate.c observes.
+ * A slot has its own cache lines.  Without the lock of slots.c, processes access it only by
+ * the functions below, except for the clock, which generate.c observes.
  */
 typedef struct pg_attribute_aligned(PG_CACHE_LINE_SIZE) NodeSlot
 {
-	pg_atomic_uint64 state;		/* last ID, or a start; see slots.c */
+	pg_atomic_uint64 state;		/* last ID, or a start marker; see slots.c */
 	pg_atomic_uint32 key;		/* NodeKey, or 0 while free or changing */
-	pg_atomic_uint64 limit;		/* no ID after this tick: a lease's end */
+	pg_atomic_uint64 limit;		/* the last tick of IDs: the end of a lease */
 	pg_atomic_uint64 clock;		/* the clock as last seen, in ticks */
 	pg_atomic_uint64 entered;	/* first ID of the last tick that was entered */
 	pg_atomic_uint64 counts[NODE_COUNTS];
-	uint64		left;			/* where state is a start: see slots.c */
+	uint64		progress;		/* if state is a start marker; see slots.c */
 } NodeSlot;
 
 /*
- * State words with this bit are no ID.  generator_increment() never takes one: its
- * timestamp is far ahead of every clock.
+ * A state word with this bit is not an ID.  generator_increment() never accepts one, because
+ * its timestamp is far ahead of every clock.
  */
 #define NODE_STATE_NO_ID	(UINT64_C(1) << 63)
 
-/* The slot is being given to another node: attach again. */
+/* No node has the slot: attach again. */
 #define NODE_STATE_CHANGING UINT64_MAX
 
 static inline bool
@@ -57,14 +57,14 @@ node_state_is_id(uint64 state)
 	return (state & NODE_STATE_NO_ID) == 0;
 }
 
-/* The tick of the last ID, or of the start, in which the node issues nothing. */
+/* The tick of the last ID or of the start marker.  A start marker has no ID in its tick. */
 static inline uint64
 node_state_tick(uint64 state)
 {
 	return scru64_get_timestamp(state & ~NODE_STATE_NO_ID);
 }
 
-/* The last ID of a state word other than CHANGING; for a start, the last of its tick. */
+/* The last ID of a state other than CHANGING; for a start marker, the last of its tick. */
 static inline uint64
 node_state_last(uint64 state, const Generator *generator)
 {
@@ -72,28 +72,27 @@ node_state_last(uint64 state, const Generator *generator)
 		generator_last_of_tick(generator, node_state_tick(state));
 }
 
-/* A node in use. */
+/* A report about a node */
 typedef struct NodeReport
 {
 	Scru64Node	node;
-	uint64		state;			/* its last ID, or its first start */
-	uint64		last_id;		/* node_state_last() of that */
-	uint64		tick;			/* its next ID is of this one or later */
+	uint64		state;			/* its last ID, or its first start marker */
+	uint64		last_id;		/* node_state_last() of state */
+	uint64		tick;			/* its next ID is of this tick or a later one */
 	uint64		counts[NODE_COUNTS];
 } NodeReport;
 
 /*
- * Read a node's state word.  False if the slot is no longer this node's: then
- * attach again.
+ * Read a node's state word.  False if the slot is no longer this node's: then attach again.
  *
- * Ordering: the state is read before the key.  slot_evict() clears the key, and only after
- * that slot_give() writes the state of another node.  So if the key is right here and the
- * state is still the same when node_slot_advance() compares it, the node had the slot all
- * the time, or has got it again with the same state; slots.c says why no other state comes
- * back (litmus: key-old-session, key-new-session).
+ * Ordering: the state is read before the key.  slot_evict() clears the key, and only then
+ * slot_give() writes the state of another node.  So if the key is right here, and
+ * node_slot_advance() still finds the same state, the node has had the slot all the time, or
+ * has got it back with this state, which is harmless; slots.c says why (litmus:
+ * key-old-session, key-new-session).
  *
- * The key tells nodes apart where the state does not: a start marker has no node's bits,
- * and an ID may have those of two nodes, of which one was retired for the other.
+ * The key tells nodes apart where the state does not: a start marker has no node's bits, and
+ * an ID may have the bits of two nodes that overlap, one of which was evicted for the other.
  */
 static inline bool
 node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
@@ -104,12 +103,12 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
 }
 
 /*
- * The last tick of the slot's lease.  A session reads it before it enters a tick, not at
+ * The last tick of the slot's lease.  A session reads this limit when it enters a tick, not at
  * every ID.
  *
- * Ordering: it is read after the state, by the barrier of node_slot_read().  It never falls
- * while a lease has the slot, so the node has this limit or a later one when its state is
- * compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
+ * Ordering: the limit is read after the state, by the barrier of node_slot_read().  It never
+ * falls while a lease has the slot, so the node has this limit or a later one when the state
+ * is compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
  */
 static inline uint64
 node_slot_limit(NodeSlot *slot)
@@ -118,12 +117,12 @@ node_slot_limit(NodeSlot *slot)
 }
 
 /*
- * Make next the node's last ID if its state is still the expected one.  False, with
- * *expected set anew, if another session was faster.
+ * Advance the node to the ID next, if its state is still *expected.  Otherwise return false,
+ * with the present state in *expected.
  *
- * Ordering: a compare-and-swap is an acquire, also one that fails, and a release.  It is
- * no full barrier: on ARM, a read after it may come before others see the new state.
- * Nothing here needs more (litmus: entry-state, entry-fast-forward).
+ * Ordering: a compare-and-swap is a release, and an acquire even if it fails.  It is no full
+ * barrier: on ARM, a read after it may come before others see the new state.  Nothing here
+ * needs a full barrier (litmus: entry-state, entry-fast-forward).
  */
 static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
@@ -132,17 +131,17 @@ node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)
 }
 
 static inline void
-node_slot_count(NodeSlot *slot, NodeCount what)
+node_slot_count(NodeSlot *slot, NodeCount count)
 {
-	pg_atomic_fetch_add_u64(&slot->counts[what], 1);
+	pg_atomic_fetch_add_u64(&slot->counts[count], 1);
 }
 
 /*
- * Count the IDs of the tick that a node has left by advancing from last to next.  The
- * session that has entered the next tick calls it, once a tick.
+ * Count the IDs of the tick that the node leaves by advancing from last to next.  The session
+ * that enters the next tick calls this, once a tick; a fast-forward calls it with next 0.
  *
- * Ordering: none.  Two sessions that are late by a tick count a bit wrong, which does not
- * matter.
+ * Ordering: none.  If two sessions are late by a tick, the count is a bit wrong, and no ID
+ * depends on it.
  */
 static inline void
 node_slot_count_used(NodeSlot *slot, uint64 last, uint64 next)

@@ -1,68 +1,63 @@
 /*------------------------------------------------------------------------
  *
  * slots.c
- *		The shared memory of all slots, and the changes of a slot under its lock.
+ *		The shared memory of all slots, and the changes of a slot under the lock.
  *
- * A fixed array of slots in shared memory, one for each configured node in use, the last
- * IDs of retired nodes, which were in use before, and one more slot for the node that the
- * server has leased.  node_slots.c and leased_slot.c assign the slots.  Raises errors only
- * where shared memory is obtained.
+ * A fixed array of slots, one for each configured node in use; the last IDs of parked nodes,
+ * which have lost their slots; and one more slot, for the leased node.  node_slots.c and
+ * leased_slot.c assign the slots.  Errors are raised only where shared memory is attached.
  *
  * What guards what:
  *
- *	NodeSlot.state		atomic.  Advanced by the node's sessions without a lock,
- *						by compare-and-swap; replaced under the lock.
- *	NodeSlot.key, limit	atomic.  Read without a lock, written under it.
- *	NodeSlots.reservation	see ceiling.c.
- *	NodeSlots.writers	and the places after them: see writers.c.
+ *	NodeSlot.state		atomic.  The node's sessions advance it by compare-and-swap, without
+ *						the lock; all other changes need the lock.
+ *	NodeSlot.key, limit	atomic.  Read without the lock, written under the lock.
+ *	NodeSlots.ceiling	see ceiling.c.
+ *	NodeSlots.writers	and the entries after them: see writers.c.
  *	other atomics		are hints and counts: no ID depends on them.
- *	all else			NodeSlots.lock.  Under it nothing raises, allocates or waits.
+ *	all else			NodeSlots.lock.  Its holder never raises errors, allocates or waits.
  *
  * A state word is one of
  *
  *	last ID				Every ID that the node has issued is at or below it.
- *	start				NO_ID | timestamp << 24 | serial number.  The node issues
- *						no ID in that tick or before.
- *	CHANGING			The slot is just being given to another node.
+ *	start marker		NO_ID | tick << 24 | serial number.  The next ID is of a later tick.
+ *	CHANGING			No node has the slot.
  *
- * A node gets a start with its slot, and again when watermark.c fast-forwards it.
- * NodeSlot.left then keeps the node's last ID; if the node has issued none since it began,
- * its first start.  slot_left() returns it.
+ * A node gets a start marker with its slot, unless the node can continue after its last ID,
+ * and another one whenever watermark.c fast-forwards the node.  While the state is a start
+ * marker, NodeSlot.progress records how far the node really got: its last ID, or its first
+ * start marker if it has issued none.
  *
  * Invariants:
  *
- *	- floor is at or above the tick of every ID of every node that has neither a
- *	  slot nor a place among the retired ones, and at or below the ceiling on the
- *	  page.  Such a node starts above it, so its last ID may be forgotten, whatever the
- *	  clock does.  Only node_slots_restart() lowers it.
+ *	- If a node neither has a slot nor is parked, all its IDs are of ticks at or below the
+ *	  floor.  A configured node starts above the floor, so its last ID may be forgotten,
+ *	  whatever the clock does.  Only node_slots_restart() lowers the floor, which is never
+ *	  above the written ceiling.
  *
- *	- No two nodes that overlap have a slot or a place among the retired ones.
+ *	- Of nodes that overlap, at most one has a slot or is parked.
  *
- *	- A state that is an ID is of a tick at or below the ceiling that the session which
- *	  entered the tick had to keep to.  Sessions check this when they enter a tick, not at
- *	  every ID.  A tick that a session has opened stays open to it over
- *	  scru64_set_ceiling(): so if another session, with a lower synchronous_commit, enters
- *	  that tick again, the first one may continue in it before the standbys have the
- *	  ceiling.
+ *	- If a state is an ID, its tick is at or below the ceiling that was usable for the session
+ *	  that opened the tick; for a node_prev, at or below the durable one.  Sessions check this
+ *	  when they open a tick, not at every ID.  scru64_set_ceiling() does not close the tick: if
+ *	  another session, with a lower synchronous_commit, enters the tick again, the first one
+ *	  may continue in the tick before the standbys have flushed the ceiling.
  *
- *	- A session advances a state only to an ID of its own node, and only from an ID with
- *	  its node's bits, or from a start marker.
+ *	- A session that generates advances a state only to an ID of its own node, and only from a
+ *	  start marker or from an ID with the node's bits.
  *
- * A state word may come back between a session's read and its compare-and-swap.  That is
- * harmless:
+ * A state word may come back between a session's read and its compare-and-swap (A-B-A).  This
+ * is harmless: the word comes back only to the same node, which has issued no ID meanwhile.
  *
- *	- A start marker comes back only for the same node, by slot_give() after a vain
- *	  slot_evict(): every other start has a serial number of its own.
+ *	- A start marker comes back only by slot_give(), to the node that slot_evict() has just
+ *	  evicted.  Every other start marker has its own serial number.
+ *	- An ID comes back only to the node that issued the ID, as the node's last ID.  Nodes that
+ *	  overlap the session's node may have issued IDs with the same bits, but were forgotten
+ *	  when the session's node got the slot: they start anew, above the ID.
  *
- *	- An ID with the bits of the session's node was issued by this node, or by one that
- *	  overlaps it.  That one never issues the same ID: nodes that overlap have no slots at
- *	  the same time, and the later one starts above the floor, which has risen to the
- *	  earlier one's last ID.  So the ID is the last one of the session's node again, and
- *	  the session continues after it, as it would have before.
- *
- * Only scru64_set_ceiling(), below IDs that were issued, can have nodes issue an ID again:
- * its page says when that is right.  Even then a session issues IDs of its own node only,
- * and node_slots.c starts a node anew whose state has another node's bits.
+ * Only after scru64_set_ceiling() with a time before issued IDs can nodes issue an ID again;
+ * doc/durability.md says when to do that.  Even then a session generates only IDs of its own
+ * node, and node_slots.c starts a node anew if its state has another node's bits.
  *
  *-------------------------------------------------------------------------
  */
@@ -77,12 +72,12 @@
 #include "clock.h"
 #include "shmem/slots.h"
 
-/* Seconds between two messages of a kind in the log about one subject */
+/* Seconds between two log messages of one kind about one subject */
 #define LOG_INTERVAL		60
 
 /*
- * 15 and 16 have 100 kB of shared memory to spare that nobody has requested at the start,
- * and the slots take 30 of them: writers get 40, or nothing.
+ * PostgreSQL 15 and 16 have 100 kB of shared memory to spare for all libraries that are not
+ * preloaded.  The slots use 30 kB; writers that need more than 40 kB get none.
  */
 #define SPARE_SIZE			40960
 
@@ -112,7 +107,7 @@ init_slot(NodeSlot *slot)
 		pg_atomic_init_u64(&slot->counts[i], 0);
 }
 
-/* Places for prepared transactions: with one for each that is just being prepared. */
+/* Entries for prepared transactions, and for one that each process may be preparing. */
 static int
 max_prepared(void)
 {
@@ -125,7 +120,7 @@ writers_size(void)
 	return (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
 }
 
-/* The answer is the same for all processes of a server. */
+/* All processes of a server get the same result, so they agree on the size of the memory. */
 static bool
 has_room_for_writers(void)
 {
@@ -161,11 +156,11 @@ init_slots(void *memory)
 	memset(slots, 0, slots_size());
 	slots->tranche_id = compat_new_tranche(SHARED_MEMORY_NAME("slots"));
 	LWLockInitialize(&slots->lock, slots->tranche_id);
-	pg_atomic_init_u32(&slots->reservation.generation, 0);
-	SpinLockInit(&slots->reservation.mutex);
-	pg_atomic_init_u64(&slots->reservation.durable, 0);
-	pg_atomic_init_u64(&slots->reservation.replicated, 0);
-	ConditionVariableInit(&slots->reservation.moved);
+	pg_atomic_init_u32(&slots->ceiling.incarnation, 0);
+	SpinLockInit(&slots->ceiling.mutex);
+	pg_atomic_init_u64(&slots->ceiling.durable, 0);
+	pg_atomic_init_u64(&slots->ceiling.replicated, 0);
+	ConditionVariableInit(&slots->ceiling.moved);
 	for (int i = 0; i < LOG_KINDS * LOG_TIMES; i++)
 		pg_atomic_init_u64(&slots->logged[i / LOG_TIMES][i % LOG_TIMES], 0);
 	for (int i = 0; i < NODE_SLOTS; i++)
@@ -184,16 +179,16 @@ init_layout(void *memory)
 }
 
 /*
- * The library is preloaded, so slots_request() reserves the memory.  To be called in each
- * process that preloads it: without forks each child does, and only the postmaster requests.
+ * Note that the postmaster reserves the memory, by slots_request().  Call this in each process
+ * that preloads the library, also in children that are not forked.
  */
 void
-slots_are_reserved(void)
+slots_note_reserved(void)
 {
 	is_reserved = true;
 }
 
-/* For a server that starts with the library: have it reserve the memory. */
+/* Have the postmaster reserve the memory, if it preloads the library. */
 void
 slots_request(void)
 {
@@ -201,10 +196,7 @@ slots_request(void)
 	RequestAddinShmemSpace(sizeof(Layout));
 }
 
-/*
- * Has another version of the library issued IDs since the server was started?  It has
- * slots of its own.
- */
+/* Has another version of the library attached its own slots since the server was started? */
 bool
 slots_are_mixed(void)
 {
@@ -221,13 +213,13 @@ ensure_slots(void)
 	if (strcmp(layout_of_server->name, SHARED_MEMORY_NAME("slots")) != 0)
 		pg_atomic_write_u32(&layout_of_server->is_mixed, 1);
 	node_slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), slots_size(), init_slots);
-	/* last: where it fails, the slots are there all the same, which try_slots() says */
+	/* last: if this raises an error, the slots are attached, and try_slots() returns true */
 	compat_name_tranche(node_slots->tranche_id, SHARED_MEMORY_NAME("slots"));
 }
 
 /*
- * Attach the shared memory, or return false if nobody has: where all has to be in the
- * main segment, and that is full.  Then no session has issued an ID.
+ * Attach the shared memory.  False if nothing is left for it in the main segment: then no
+ * session has generated an ID.
  */
 bool
 try_slots(void)
@@ -251,8 +243,8 @@ try_slots(void)
 }
 
 /*
- * Is it time to log something about a subject again?  By the monotonic clock, because some
- * messages are about the other clock.
+ * May a message about a subject be logged again?  By the monotonic clock: some messages are
+ * about the system clock.
  */
 bool
 log_is_due(LogKind kind, uint32 subject)
@@ -266,46 +258,46 @@ log_is_due(LogKind kind, uint32 subject)
 }
 
 /*
- * The state word of a node that starts above a tick.
+ * The start marker of a node that starts above a tick.
  *
- * Starts of one tick differ by their serial numbers.  After 16.7 million starts the numbers
- * begin again, and one tick more is closed.  So nodes that start at the closed tick have
- * another tick than before; starts of other ticks would have to be as many within a tick.
+ * Start markers of one tick differ by their serial numbers.  After 16.7 million markers the
+ * numbers begin again, and the closed tick rises, above the floor, too: markers at the closed
+ * tick are later than before.  Others come again only if 16.7 million are made in one tick.
  */
 uint64
-start_word(uint64 timestamp)
+make_start(uint64 timestamp)
 {
-	uint32		serial = node_slots->starts++;
+	uint32		serial = node_slots->next_serial++;
 
 	if (serial == SCRU64_MAX_NODE_CTR)
 	{
-		node_slots->starts = 0;
-		node_slots->watermark.closed =
-			Min(Max(node_slots->floor, node_slots->watermark.closed) + 1, SCRU64_LAST_TIMESTAMP);
+		node_slots->next_serial = 0;
+		node_slots->watermark.closed_tick =
+			Min(Max(node_slots->floor, node_slots->watermark.closed_tick) + 1, SCRU64_LAST_TIMESTAMP);
 	}
 	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
 }
 
-/* The state word of a node that begins above a tick, and above the closed one. */
+/* The start marker of a node that starts above a tick, and above the closed tick. */
 uint64
-new_start(uint64 timestamp)
+start_above_closed(uint64 timestamp)
 {
-	return start_word(Max(timestamp, node_slots->watermark.closed));
+	return make_start(Max(timestamp, node_slots->watermark.closed_tick));
 }
 
-/* All above the floor is open again: the watermarks until now were about other IDs. */
+/* Reopen all ticks above this one: earlier watermarks need not hold for the IDs to come. */
 void
-restart_watermark(uint64 floor)
+restart_watermark(uint64 tick)
 {
 	Watermark  *watermark = &node_slots->watermark;
 
-	watermark->closed = floor;
+	watermark->closed_tick = tick;
 	watermark->restarts++;
-	watermark->highest = Min(watermark->highest, scru64_compose(floor + 1, 0));
+	watermark->highest = Min(watermark->highest, scru64_compose(tick + 1, 0));
 	memset(&watermark->answers, 0, sizeof(AnswerRing));
 }
 
-/* The last ID of a node, as node_state_last(). */
+/* node_state_last() for a node */
 uint64
 last_of_state(Scru64Node node, uint64 state)
 {
@@ -314,7 +306,7 @@ last_of_state(Scru64Node node, uint64 state)
 	return node_state_last(state, &generator);
 }
 
-/* Report the node that has a slot.  False if none has. */
+/* Report the node that has this slot.  False if the slot is free. */
 bool
 slot_report(NodeSlot *slot, NodeReport *report)
 {
@@ -324,7 +316,7 @@ slot_report(NodeSlot *slot, NodeReport *report)
 	if (key == 0)
 		return false;
 	report->node = node_of_key(key);
-	report->state = slot_left(slot, state);
+	report->state = slot_progress(slot, state);
 	report->tick = node_state_tick(state);
 	report->last_id = last_of_state(report->node, report->state);
 	for (int i = 0; i < NODE_COUNTS; i++)
@@ -332,78 +324,77 @@ slot_report(NodeSlot *slot, NodeReport *report)
 	return true;
 }
 
-/* The last ID of the node that has a slot with this state; if it has none, its start. */
+/* How far a node with this state really got: its last ID, or its first start marker. */
 uint64
-slot_left(const NodeSlot *slot, uint64 state)
+slot_progress(const NodeSlot *slot, uint64 state)
 {
-	return node_state_is_id(state) ? state : slot->left;
+	return node_state_is_id(state) ? state : slot->progress;
 }
 
 /*
- * Evict the node from its slot, and return slot_left().  Lock held exclusively.
+ * Evict the node from its slot, and return slot_progress().  Lock held exclusively.
  *
- * Ordering: a session of the node that has read the state before can still advance it
- * up to the exchange, which then returns that ID; after it, the session's compare-and-swap
- * fails.  The exchange is an acquire, so the session's entry for that ID is seen from here
- * on (litmus: evicted-last, entry-evicted).
+ * Ordering: until the exchange, a session of the node may advance the state; the exchange then
+ * returns the session's ID (litmus: evicted-last), and later the session's compare-and-swap
+ * fails.  The exchange is an acquire: from here on we see the session's entry in writers.c for
+ * the ID (litmus: entry-evicted).
  */
 uint64
 slot_evict(NodeSlot *slot)
 {
 	pg_atomic_write_u32(&slot->key, 0);
-	return slot_left(slot, pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING));
+	return slot_progress(slot, pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING));
 }
 
-/* Is the next ID after a last ID, or a start, above the closed tick? */
+/* Is the node's next ID, after its last ID or start marker, above the closed tick? */
 static bool
-may_continue(uint64 left)
+may_continue(uint64 progress)
 {
-	uint64		tick = node_state_tick(left);
-	uint64		closed = node_slots->watermark.closed;
+	uint64		tick = node_state_tick(progress);
+	uint64		closed = node_slots->watermark.closed_tick;
 
-	return node_state_is_id(left) ? tick > closed : tick >= closed;
+	return node_state_is_id(progress) ? tick > closed : tick >= closed;
 }
 
 /*
- * Give a slot without a node to a node, which goes on after its last ID, or at a start.
+ * Give a free slot to a node, which continues after progress, its last ID or start marker.  If
+ * the next ID would not be above the closed tick, the node starts above that tick instead.
  *
- * Ordering: a session that reads the new state, in node_slot_read(), also reads the
- * cleared key, or the new one, and the limit of the new lease.  Another process may have
- * cleared the key, and sessions do not take the lock: so the barrier is needed (litmus:
- * key-old-session, limit-new-lease, limit-new-node).  State and key may be written in
- * any order: a session that reads the new key with the old state cannot advance that, and
- * attaches again (litmus: key-new-session).
+ * Ordering: the barrier makes the cleared key (perhaps cleared by another process) and the
+ * limit of a new lease visible before the new state, because node_slot_read() takes no lock
+ * (litmus: key-old-session, limit-new-lease, limit-new-node).  State and key need no order:
+ * with the new key and the old state, a compare-and-swap fails (litmus: key-new-session).
  */
 void
-slot_give(NodeSlot *slot, NodeKey key, uint64 left)
+slot_give(NodeSlot *slot, NodeKey key, uint64 progress)
 {
-	uint64		state = may_continue(left) ? left : new_start(node_slots->floor);
+	uint64		state = may_continue(progress) ? progress : start_above_closed(node_slots->floor);
 
-	slot->left = left;
+	slot->progress = progress;
 	pg_write_barrier();
 	pg_atomic_write_u64(&slot->state, state);
 	pg_atomic_write_u32(&slot->key, key);
 }
 
 /*
- * Forget a node's last ID: raise the floor to it.  Not to a start, at which no ID was
- * issued: that of a lease may be far above the ceiling.
+ * Raise the floor to the tick of a node's last ID, so that the ID may be forgotten.  A start
+ * marker does not raise the floor: the marker of a lease may be far above the ceiling.
  */
 void
-forget_state(uint64 state)
+raise_floor_to(uint64 state)
 {
 	if (node_state_is_id(state))
 		node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }
 
-/* The same for a node that begins: its counts begin with 0. */
+/* slot_give() to a node that had no slot: its counts begin with 0. */
 NodeSlot *
-slot_start(NodeSlot *slot, NodeKey key, uint64 left, uint64 now)
+slot_start(NodeSlot *slot, NodeKey key, uint64 progress, uint64 now)
 {
 	pg_atomic_write_u64(&slot->clock, now);
 	pg_atomic_write_u64(&slot->entered, 0);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		pg_atomic_write_u64(&slot->counts[i], 0);
-	slot_give(slot, key, left);
+	slot_give(slot, key, progress);
 	return slot;
 }

@@ -1,7 +1,7 @@
 /*------------------------------------------------------------------------
  *
  * slots.h
- *		The shared memory of all slots, and the changes of a slot under its lock.
+ *		The shared memory of all slots, and the changes of a slot under the lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,137 +18,137 @@
 #include "shmem/slot.h"
 
 /*
- * The number is the version of the layout, and of what the lease worker's library calls:
- * others share nothing.
+ * The number is the version of the layout, and of the functions that the lease worker's
+ * library calls.  Libraries with different numbers have different slots.
  */
 #define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
 
 /*
- * Nodes that have a slot at the same time.  Most servers use one, some dozens, for roles
- * or tenants.  A search reads all of them, a cache line each, and without preloading 15
- * and 16 have little shared memory to spare: this is 30 kB.
+ * Nodes that have a slot at the same time.  Most servers use one node, some use dozens, for
+ * roles or tenants.  A search reads every slot, a cache line each.  All slots are 30 kB:
+ * without preloading, 15 and 16 have little shared memory to spare.
  */
 #define NODE_SLOTS			128
 
-/* Retired nodes: they have lost their slot, and their last ID is kept. */
-#define RETIRED_NODES		1024
+/* Parked nodes: they have lost their slots, and their last IDs are kept. */
+#define PARKED_NODES		1024
 
-/* The last nodes that were leased since the start of the server. */
+/* The nodes leased last since the server was started */
 #define LEASED_NODES		64
 
 /* Subjects with the same remainder share the times of their last messages. */
 #define LOG_TIMES			64
 
-/* Messages that are logged at most once in a while about one subject: a node_id, */
+/* Kinds of messages that log_is_due() limits, each about a subject: a node_id, */
 typedef enum LogKind
 {
 	LOG_START,
 	LOG_ROLLBACK,
 	LOG_WAIT,
-	LOG_CONFIGURED_NODE,		/* or a GucSource, */
+	LOG_CONFIGURED_NODE,		/* a GucSource, */
 	LOG_LEASE_WORKER,			/* or the only worker */
 	LOG_KINDS
 } LogKind;
 
 /* The ceiling; see ceiling.c, also for what guards what. */
-typedef struct Reservation
+typedef struct CeilingState
 {
-	pg_atomic_uint32 generation;	/* how often all nodes were started above the ceiling */
+	pg_atomic_uint32 incarnation;	/* how often all nodes were started above the ceiling */
 	uint64		written;		/* the ceiling written last, in ticks */
 	XLogRecPtr	written_at;		/* the end of its record in the WAL */
-	uint64		sent;			/* the ceiling that the standbys flush next */
-	XLogRecPtr	sent_at;		/* the end of its record */
+	uint64		awaited;		/* the ceiling that the standbys flush next */
+	XLogRecPtr	awaited_at;		/* the end of its record */
 	slock_t		mutex;
-	pg_atomic_uint64 durable;	/* the ceiling as flushed here, */
-	pg_atomic_uint64 replicated;	/* and as flushed by the synchronous standbys */
-	ConditionVariable moved;	/* waits for replicated */
-} Reservation;
+	pg_atomic_uint64 durable;	/* the ceiling flushed by this server, */
+	pg_atomic_uint64 replicated;	/* and by the synchronous standbys, too */
+	ConditionVariable moved;	/* for sessions that wait for replicated */
+} CeilingState;
 
-/* What watermark.c keeps with the slots; see there. */
+/* The state of watermark.c; see there. */
 typedef struct Watermark
 {
-	uint64		closed;			/* nodes begin above this tick */
-	uint32		restarts;		/* how often all nodes were started again, */
+	uint64		closed_tick;	/* nodes start above this tick */
+	uint32		restarts;		/* how often restart_watermark() was called, */
 	uint64		highest;		/* and the greatest watermark since */
 	AnswerRing	answers;
 } Watermark;
 
 /*
- * The entry of a process for its open transaction; see writers.c.  Unpadded: it is
- * written twice in a transaction.
+ * The entry of a process for its open transaction; see writers.c.  Unpadded: a transaction
+ * writes to it only twice.
  */
 typedef struct Writer
 {
-	pg_atomic_uint64 bound;		/* its IDs are after this one; 0: it has issued none */
+	pg_atomic_uint64 bound;		/* its IDs are above this; 0: it has none */
 	pg_atomic_uint32 lxid;		/* the transaction, as its process numbers it */
 } Writer;
 
-/* Likewise of a prepared transaction. */
+/* The entry of a prepared transaction */
 typedef struct PreparedWriter
 {
 	uint64		bound;
-	uint64		xid;			/* in 64 bits; 0: free, as when the transaction is over */
+	uint64		xid;			/* in 64 bits; free if 0, or no longer in progress */
 } PreparedWriter;
 
 #define UUID_TEXT_LEN		36
 
-/* A lease, as the lease worker holds it. */
+/* A lease of the lease worker */
 typedef struct HeldLease
 {
 	char		lease_id[UUID_TEXT_LEN + 1];	/* a secret; empty: there is none */
 	char		realm_id[UUID_TEXT_LEN + 1];
-	bool		is_standby_lease;	/* no session has it before recovery has ended */
-	bool		is_unrenewable; /* the realm has refused to renew it ever again */
+	bool		is_standby_lease;	/* sessions may use it only after recovery */
+	bool		renewal_refused;	/* the realm will not renew it again */
 	Scru64Node	node;
-	uint64		start_tick;		/* IDs are of ticks after this */
-	uint64		limit_tick;		/* and not after this */
+	uint64		start_tick;		/* its IDs are of ticks above this, */
+	uint64		limit_tick;		/* and at or below this */
 	TimestampTz granted_at;
 	TimestampTz expires_at;
 	TimestampTz realm_clock;	/* as last heard; 0: not yet */
-	int64		heard_at_ms;	/* then, by the monotonic clock */
-	uint64		conninfo_hash;	/* of the realm that it is from */
+	int64		heard_at_ms;	/* when it was heard, by the monotonic clock */
+	uint64		conninfo_hash;	/* of its realm */
 } HeldLease;
 
-/* The lease that a worker leaves to the next one; see leased_slot.c. */
-typedef struct KeptLease
+/* The lease that a worker saves for the next worker; see leased_slot.c. */
+typedef struct SavedLease
 {
-	bool		is_whole;		/* false: none, or a process was killed while it wrote */
+	bool		is_whole;		/* false: none, or its writer was killed */
 	HeldLease	lease;
-} KeptLease;
+} SavedLease;
 
 typedef struct NodeSlots
 {
 	LWLock		lock;
 	int			tranche_id;
-	uint32		starts;			/* serial number of the next start */
+	uint32		next_serial;	/* of the next start marker */
 	uint64		floor;			/* in ticks */
-	Reservation reservation;
+	CeilingState ceiling;
 	Watermark	watermark;
 	pg_atomic_uint64 logged[LOG_KINDS][LOG_TIMES];	/* monotonic seconds, or 0 */
 
 	/* For node_slots.c */
-	int			last_evicted;	/* the slot */
-	int			next_retired;	/* the place used longest ago */
-	NodeKey		retired_keys[RETIRED_NODES];	/* 0: free */
-	uint64		retired_ids[RETIRED_NODES];
+	int			last_evicted;	/* the slot whose node was evicted last */
+	int			next_parked;	/* the entry used longest ago */
+	NodeKey		parked_keys[PARKED_NODES];	/* 0: free */
+	uint64		parked_ids[PARKED_NODES];
 
 	/* For leased_slot.c */
-	int			next_leased;	/* where the next node is noted in was_leased */
+	int			next_leased;	/* the entry for the next node, in was_leased */
 	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
-	uint64		ended_id;		/* the last ID of the lease that was ended last */
+	uint64		ended_id;		/* the last ID of the lease ended last */
 
-	KeptLease	kept_lease;		/* where no page is mapped for it */
+	SavedLease	saved_lease;		/* if no page is mapped for it */
 
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];
 
 	int			n_writers;		/* MaxBackends, or 0: there was no room */
-	int			n_prepared;		/* places after the writers */
-	LWLock		prepared_lock;	/* of those places */
+	int			n_prepared;		/* entries after the writers */
+	LWLock		prepared_lock;	/* guards these entries */
 	Writer		writers[FLEXIBLE_ARRAY_MEMBER];
 } NodeSlots;
 
-/* This backend's address of the shared memory; NULL until it is needed. */
+/* Where this process has attached the shared memory; NULL: not yet */
 extern NodeSlots *node_slots;
 
 static inline PreparedWriter *
@@ -157,7 +157,7 @@ prepared_writers(NodeSlots *slots)
 	return (PreparedWriter *) &slots->writers[slots->n_writers];
 }
 
-extern void slots_are_reserved(void);
+extern void slots_note_reserved(void);
 extern void slots_request(void);
 extern void ensure_slots(void);
 extern bool try_slots(void);
@@ -165,15 +165,15 @@ extern bool slots_are_mixed(void);
 extern bool log_is_due(LogKind kind, uint32 subject);
 extern uint64 last_of_state(Scru64Node node, uint64 state);
 
-/* To be called with the lock held: slot_report() shared at least, the others exclusively. */
+/* Lock held: at least shared for slot_report() and slot_progress(), else exclusively. */
 extern bool slot_report(NodeSlot *slot, NodeReport *report);
 extern uint64 slot_evict(NodeSlot *slot);
-extern uint64 slot_left(const NodeSlot *slot, uint64 state);
-extern void slot_give(NodeSlot *slot, NodeKey key, uint64 left);
-extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 left, uint64 now);
-extern uint64 start_word(uint64 timestamp);
-extern uint64 new_start(uint64 timestamp);
-extern void restart_watermark(uint64 floor);
-extern void forget_state(uint64 state);
+extern uint64 slot_progress(const NodeSlot *slot, uint64 state);
+extern void slot_give(NodeSlot *slot, NodeKey key, uint64 progress);
+extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 progress, uint64 now);
+extern uint64 make_start(uint64 timestamp);
+extern uint64 start_above_closed(uint64 timestamp);
+extern void restart_watermark(uint64 tick);
+extern void raise_floor_to(uint64 state);
 
 #endif							/* SLOTS_H */

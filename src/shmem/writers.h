@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * writers.h
- *		Which open transactions have issued IDs.
+ *		Which open transactions have generated IDs.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,22 +10,22 @@
 
 #include "shmem/slots.h"
 
-/* All IDs of the session's transaction are after this one. */
+/* The bound that the session has advertised: all IDs of its transaction are above this. */
 extern uint64 advertised;
 
 extern void watch_transactions(void);
 extern void advertise(uint64 last);
 extern uint64 writers_bound(TransactionId *unknown);
-extern void note_prepared_before(void);
+extern void note_recovered_prepared(void);
 extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *bound);
 
 /*
- * To be called before a node is advanced to an ID.  In a transaction only the first ID
- * needs it, and each that is below those before, as one of another node may be.
+ * Call this before a node is advanced to an ID.  Only the first ID of a transaction needs to
+ * be advertised, and an ID below the earlier ones, as another node may issue.
  *
  * Ordering: the session advertises the ID, and then advances the node's state, which is a
- * release.  Whoever finds the ID in the state finds it advertised, or its transaction over
- * (litmus: entry-state).
+ * release.  A reader that finds the ID in the state finds the ID advertised, or its
+ * transaction over (litmus: entry-state).
  */
 static inline void
 about_to_issue(uint64 next)

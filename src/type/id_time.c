@@ -4,8 +4,8 @@
  *		IDs as time: from an ID to its timestamp and back, and to the bounds
  *		of the IDs of a time range.
  *
- * An ID's time is the start of its tick, of 256 ms.  No time zone comes into
- * anything here but into the addition of an interval.
+ * An ID's time is the start of its tick, of 256 ms.  Only the addition of an
+ * interval depends on a time zone.
  *
  * Invariant: for every timestamptz t and every ID that can be generated,
  *
@@ -92,8 +92,8 @@ scru64_from_parts(PG_FUNCTION_ARGS)
 /*
  * scru64_min(timestamptz) -> scru64
  *
- * The smallest ID with scru64_timestamp(id) >= ts; the reserved ID at that end
- * if ts is before 1970 or past the last tick's start.
+ * The smallest ID with scru64_timestamp(id) >= ts; the first or the last of all IDs,
+ * a reserved one, if ts is before 1970 or past the last tick's start.
  */
 Datum
 scru64_min(PG_FUNCTION_ARGS)
@@ -113,8 +113,8 @@ scru64_min(PG_FUNCTION_ARGS)
 /*
  * scru64_max(timestamptz) -> scru64
  *
- * The largest ID with scru64_timestamp(id) <= ts; the reserved ID at that end
- * if ts is before 1970 or past the last tick.
+ * The largest ID with scru64_timestamp(id) <= ts; the first or the last of all IDs,
+ * a reserved one, if ts is before 1970 or in the last tick or past it.
  */
 Datum
 scru64_max(PG_FUNCTION_ARGS)
@@ -149,7 +149,7 @@ scru64_in_range(PG_FUNCTION_ARGS)
 							   PG_GETARG_DATUM(4));
 }
 
-/* id OPERATOR constant, as the planner has it. */
+/* The expression "id OPERATOR constant". */
 static Expr *
 compare_id(Expr *id, int strategy, Datum constant)
 {
@@ -167,8 +167,8 @@ compare_id(Expr *id, int strategy, Datum constant)
  * scru64_time_support(internal) -> internal
  *
  * Planner support of the comparisons of an ID with a time.  If the time is a
- * constant, the planner gets at once the comparison of IDs to which it would
- * simplify the function's body, in a tenth of the time.
+ * constant, returns a comparison of IDs.  The planner would simplify the
+ * function's body to the same one, in ten times the time.
  */
 Datum
 scru64_time_support(PG_FUNCTION_ARGS)

@@ -3,8 +3,8 @@
  * id_time.h
  *		Ticks as timestamptz, and back.
  *
- * A tick is 256 ms from 1970-01-01 00:00:00+00 on; a timestamptz counts
- * microseconds from 2000-01-01 00:00:00+00.  No time zone comes into it.
+ * Ticks of 256 ms are counted from 1970-01-01 00:00:00+00, the microseconds of a
+ * timestamptz from 2000-01-01 00:00:00+00.  No time zone is involved.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +37,7 @@ tick_of_time(TimestampTz time)
 	return (uint64) ((time - UNIX_EPOCH_TIMESTAMP) / TICK_USECS);
 }
 
-/* The same for any time; 22008 if it has no tick, infinity included. */
+/* The same for any time; 22008 if the time has no tick, infinity included. */
 extern uint64 checked_tick_of_time(TimestampTz time);
 
 #endif							/* ID_TIME_H */

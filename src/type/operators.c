@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * operators.c
- *		What a scru64 shares with int8: comparison, order, hash, output.
+ *		The functions of int8 for scru64: comparison, order, hash, output.
  *
- * Each function computes what its int8 counterpart computes.  They are functions of
- * this library for the sake of speed: PostgreSQL finds a built-in function under
- * another name only by searching all names, in every query anew.
+ * Each function computes the same as its int8 counterpart.  They are functions of
+ * this library for the sake of speed: to find a built-in function under another
+ * name, PostgreSQL searches all names, in every query anew.
  *
  * Invariant: the result is the int8 function's, whatever the argument.  Indexes,
  * the sort support of int8 and hash partitions rely on it.

@@ -4,8 +4,8 @@
  *		The type scru64: text and binary input, text output, casts, accessor.
  *
  * A scru64 is an int8 inside the range of SCRU64 IDs.  The functions here guard the
- * range; those that do the same with every int8 (comparison, hashing, binary output,
- * the cast to bytea) are in operators.c.
+ * range; functions that work on every int8 (comparison, hashing, binary output, the
+ * cast to bytea) are in operators.c.
  *
  * Invariant: no function returns a scru64 outside 0 .. SCRU64_MAX_ID.
  *
@@ -30,7 +30,6 @@
 
 PG_FUNCTION_INFO_V1(scru64_in);
 PG_FUNCTION_INFO_V1(scru64_out);
-PG_FUNCTION_INFO_V1(scru64_to_text);
 PG_FUNCTION_INFO_V1(scru64_recv);
 PG_FUNCTION_INFO_V1(scru64_from_bigint);
 PG_FUNCTION_INFO_V1(scru64_from_bytea);
@@ -47,8 +46,8 @@ looks_like_date(const char *text)
 }
 
 /*
- * Is a text an integer too long to be anything else, as drivers send the integer of
- * an ID?  One of twelve digits is an ID.
+ * Is a text the integer of an ID, as drivers send it?  An integer of twelve digits
+ * is taken for the text of an ID.
  */
 static bool
 looks_like_bigint(const char *text)
@@ -99,21 +98,6 @@ scru64_out(PG_FUNCTION_ARGS)
 	base36_encode((uint64) PG_GETARG_INT64(0), text);
 	text[BASE36_DIGITS] = '\0';
 	PG_RETURN_CSTRING(text);
-}
-
-/*
- * scru64_to_text(scru64) -> text
- *
- * As scru64_out, without a C string in between: half the cost of the cast.
- */
-Datum
-scru64_to_text(PG_FUNCTION_ARGS)
-{
-	text	   *result = palloc(VARHDRSZ + BASE36_DIGITS);
-
-	SET_VARSIZE(result, VARHDRSZ + BASE36_DIGITS);
-	base36_encode((uint64) PG_GETARG_INT64(0), VARDATA(result));
-	PG_RETURN_TEXT_P(result);
 }
 
 /*
