@@ -111,6 +111,23 @@ SKIP:
 }
 
 #
+# A worker that has failed, on a server that does not preload the library: a session starts
+# another one while the lease lasts, or it would not be renewed
+#
+SKIP:
+{
+	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	my $server = fleet_server($template, 'e', fleet_lines($realm));
+	isnt(wait_for_lease($server, 10), '', 'a server that does not preload the library');
+	my $lease = lease_sql($server, 'node_spec, granted_at');
+	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
+	skip 'the debugger could not end the worker', 1 if !wait_until(10, sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
+	ok(wait_until(60, sub { try_generate($server); lease_sql($server, 'worker_pid IS NOT NULL') eq 't' }), 'a session that has the lease starts another worker');
+	is(lease_sql($server, 'node_spec, granted_at'), $lease, 'the lease goes on');
+	$server->stop;
+}
+
+#
 # A session that has found its tick below the limit, and is stopped before it takes the
 # ID, until the node is somebody else's
 #
@@ -119,7 +136,7 @@ SKIP:
 	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
 	my $library = $server_b->config_data('--pkglibdir') . '/scru64.so';
 	# the compiler may have made a function of its own of it, and two of one swap
-	my @places = map { my $name = $_; map { "$name$_" } `gdb -batch -nx -ex 'disassemble $name' $library 2>&1` =~ /<(\+\d+)>:\s+lock cmpxchg/g } qw(take enter_tick next_by_rules);
+	my @places = map { my $name = $_; map { "$name$_" } `gdb -batch -nx -ex 'disassemble $name' $library 2>&1` =~ /<(\+\d+)>:\s+lock cmpxchg/g } qw(issue enter_tick next_by_rules);
 	skip 'the swap is not to be found', 1 if !@places;
 	my $dir = $server_b->basedir;
 	my $session = open_session($server_b);

@@ -217,6 +217,9 @@ open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *rais
 	LookAheadVerdict verdict = look_ahead(&request, &target);
 	LeaseInfo	info;
 
+	/* a worker that has failed must be back before the lease ends */
+	if (verdict != LOOK_AHEAD_ENTER && session_node_is_leased())
+		(void) lease_call_worker(false);
 	switch (verdict)
 	{
 		case LOOK_AHEAD_ENTER:
