@@ -1258,10 +1258,10 @@ BEGIN
 END
 $$;
 
--- node_ctr values of a free node in these places, or null: best fit
+-- node_ctr values of a free node in this region, or null: best fit
 --
--- In a gap of the free node_ctr values, a and b are the first value at
--- which a block of this size could begin, and the last at which one could end. The free blocks of the gap, each
+-- In a gap of the free node_ctr values, a and b are the first value at which a block of this
+-- size could begin, and the last at which one could end. The free blocks of the gap, each
 -- as large as its alignment and the gap allow, grow from both ends to the middle. So the
 -- smallest one that is large enough begins at a or ends at b, and its size is the smaller
 -- one of the alignments of a and b. (0 is aligned to everything.)
