@@ -229,13 +229,12 @@ GRANT USAGE ON SCHEMA scru64_plain TO regress_plain_user;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_plain TO regress_plain_user;
 SET ROLE regress_plain_user;
 SELECT scru64_plain.id(scru64_plain.text(scru64_plain.generate())) > scru64_plain.min(now() - interval '1 second') AS of_the_clock, scru64_plain.node_spec();
-SELECT code, message FROM unnest(ARRAY[
-	$$SELECT scru64_plain.move_to(1, 1)$$,
-	$$SELECT scru64_plain.set_node('1/8')$$]) AS s, test.error_of(s);
+SELECT code, message FROM test.error_of($$SELECT scru64_plain.set_node('1/8')$$);
 -- a schema that was renamed
 SET ROLE regress_plain_owner;
 ALTER SCHEMA scru64_plain RENAME TO plain_renamed;
-SELECT code, message FROM test.error_of('INSERT INTO other DEFAULT VALUES');
+-- the code depends on the version of PostgreSQL
+SELECT code IN ('3F000', '42P01') AS is_gone FROM test.error_of('INSERT INTO other DEFAULT VALUES');
 ALTER SCHEMA plain_renamed RENAME TO scru64_plain;
 INSERT INTO other DEFAULT VALUES;
 -- a schema of the caller's own, before pg_catalog
