@@ -43,6 +43,8 @@ WITH wanted (subject, contender, ratio) AS (
 		('ORDER BY id DESC LIMIT 20', 'bigint', 'at least 0.91'),
 		('id >= now() - interval ''1 hour''', 'timestamptz', 'at least 0.91'),
 		('rows of the last hour, 100 times', 'timestamptz, own index', 'at least 1')
+	UNION
+	SELECT subject, 'bigint', 'at least 0.25' FROM figure WHERE subject LIKE 'planning, %'
 )
 SELECT subject, contender,
 	   round(median::numeric, CASE WHEN abs(median) < 10 THEN 2 WHEN abs(median) < 100 THEN 1 ELSE 0 END) AS median, unit,
