@@ -87,7 +87,7 @@ is_full(uint64 state)
 }
 
 /* Open the tick of an ID, and advance the node to the ID.  False: read the state again. */
-static bool
+static pg_noinline bool
 enter_tick(uint32 incarnation, uint64 *state, uint64 last, uint64 next, uint64 now,
 		   bool overflow, Call *call)
 {
