@@ -155,7 +155,7 @@ isnt(wait_for_lease($rolling, $patience), '', 'the one of before installed again
 $rolling->stop;
 
 #
-# A lease worker that cannot start keeps no place of a worker.  Not preloaded: each worker is
+# A lease worker that cannot start keeps no worker slot.  Not preloaded: each worker is
 # started by a session.
 #
 
@@ -168,14 +168,14 @@ EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) SELECT count(*) FROM many'
 	return $plan =~ /Workers Launched: (\d+)/ ? $1 : $plan;
 }
 
-# The place of a worker is free a moment after it has ended.
+# The slot of a worker is free a moment after the worker has ended.
 sub none_lost_ok
 {
 	my ($name) = @_;
 	my $launched;
 
 	wait_until(15, sub { ($launched = launched()) eq '8' });
-	return is($launched, '8', "$name: no place of a worker is lost");
+	return is($launched, '8', "$name: no worker slot is lost");
 }
 $rolling->append_conf('postgresql.conf', "shared_preload_libraries = ''\nmax_worker_processes = 8\nmax_logical_replication_workers = 0\n");
 $rolling->start;

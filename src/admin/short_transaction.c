@@ -67,8 +67,8 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId 
 }
 
 /*
- * Others' callbacks may come after this one, and wait: as that of postgres_fdw does for the
- * commit of another server.  Until the commit record is written, time runs.
+ * Callbacks of other modules may come after this one and wait, as postgres_fdw's waits for
+ * the commit of another server.  So the timeout runs until the commit record is written.
  */
 static void
 at_transaction_end(XactEvent event, void *arg)
@@ -95,7 +95,7 @@ at_transaction_end(XactEvent event, void *arg)
 						   LONGEST_MS / 1000),
 				 errhint("Call the function in a transaction of its own, and commit at once.")));
 	else
-		/* anew: timeouts go by the clock, which may have been set back */
+		/* set the timeout anew: it is a time of the clock, which may have been set back */
 		begin_timeout();
 }
 
