@@ -1,0 +1,200 @@
+/*-------------------------------------------------------------------------
+ *
+ * main.c
+ *		Histories of a server, one for each seed: see README.md.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include "access/twophase.h"
+
+#include "shmem/leased_slot.h"
+#include "shmem/slots.h"
+
+#define MAX_INCARNATIONS 12
+
+Swarm		swarm;
+
+static char saved_lease_page[sizeof(SavedLease)];
+static uint64 steps_left;
+static int	n_crashes;
+static int	n_forks;
+static uint64 n_ids;
+
+extern void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
+
+void *
+__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	return saved_lease_page;
+}
+
+/* Each history has a mix of its own: what is rare in one is frequent in another. */
+static void
+draw_swarm(void)
+{
+	bool		is_calm;
+
+	swarm = (Swarm) {0};
+	swarm.sessions = 1 + (int) rnd(6);
+	swarm.burst = (int) PICK(1, 2, 4, 10, 30, 100, 300);
+	swarm.step_ns = rnd_scale(1000, 30 * MS);
+	swarm.flush_ms = (int) PICK(0, 1, 10, 100, 1000, 3000, 6000);
+	swarm.jump_1in = (int) PICK(0, 0, 0, 300, 1000, 5000);
+	swarm.max_jump = SEC * PICK(1, 10, 10, 3600, 100000);
+	swarm.crash_1in = (int) PICK(0, 300, 1000, 3000, 10000);
+	swarm.cancel_1in = (int) PICK(0, 0, 100, 1000);
+	swarm.set_1in = (int) PICK(0, 0, 0, 20, 200);
+	swarm.allowance_1in = (int) PICK(0, 0, 500, 3000);
+	swarm.standby_1in = (int) PICK(1, 5, 20, 100);
+	swarm.stall_1in = (int) PICK(0, 0, 20, 200, 2000);
+	swarm.fail_1in = (int) PICK(0, 0, 0, 30, 300);
+	swarm.watermarks = (int) PICK(0, 10, 30);
+	swarm.has_standby = one_in(3);
+	swarm.has_worker = one_in(4);
+	swarm.has_parallel = one_in(3);
+	swarm.loads_late = one_in(2);
+	swarm.serials_end = one_in(10);
+	swarm.n_nodes = 1 + (int) rnd(one_in(4) ? MAX_NODES : 4);
+	swarm.first_xid = one_in(3) ? ((uint64) 1 << 32) * (1 + rnd(2)) - 4 - rnd(80) : FIRST_XID;
+	if (one_in(12))
+	{
+		swarm.is_slow = true;
+		swarm.sessions = 1;
+		swarm.jump_1in = swarm.set_1in = swarm.allowance_1in = swarm.stall_1in = 0;
+		swarm.has_worker = swarm.has_parallel = swarm.has_standby = false;
+	}
+	is_calm = swarm.jump_1in == 0 && swarm.set_1in == 0 && swarm.allowance_1in == 0;
+	swarm.lose_page_1in = is_calm && !swarm.has_worker && one_in(3) ? 3 : 0;
+	swarm.lose_1in = swarm.set_1in == 0 ? (int) PICK(0, 0, 500) : 0;
+	for (int i = 0; i < MAX_NODES; i++)
+	{
+		uint32		size = 20 + rnd(4);
+
+		/* some overlap */
+		swarm.nodes[i].node_id_size = (uint8) size;
+		swarm.nodes[i].node_id = ((uint32) (i + 1) << (size - 20 + rnd(2))) & (((uint32) 1 << size) - 1);
+	}
+	max_prepared_xacts = one_in(3) ? 0 : MAX_PREPARED;
+	steps_left = (uint64) PICK(2000, 10000, 30000);
+}
+
+static void
+move_clock(void)
+{
+	int64		by = rnd_scale(MS, swarm.max_jump);
+
+	clock_offset_ns = one_in(4) ? START_CLOCK : clock_offset_ns + (one_in(2) ? by : -by);
+	clock_offset_ns = Max(clock_offset_ns, -now_ns / 2);
+	trace("the clock is %.3f s off", (double) (clock_offset_ns - START_CLOCK) / SEC);
+}
+
+/* What happens around the processes, between two steps */
+static void
+events(void)
+{
+	if (--steps_left == 0)
+		end_history();
+	storage_events();
+	workload_events();
+	if (one_in(swarm.jump_1in))
+		move_clock();
+	if (one_in(swarm.crash_1in))
+		crash("kill -9");
+}
+
+static void
+next_incarnation(void)
+{
+	Recovery	recovery = one_in(3) ? (one_in(2) ? RECOVER_FAILOVER : RECOVER_RESTORE) : RECOVER_CRASH;
+
+	/* another postmaster does not have the page */
+	if (recovery != RECOVER_CRASH || one_in(2))
+		memset(saved_lease_page, 0, sizeof(saved_lease_page));
+	n_crashes++;
+	n_forks += recovery != RECOVER_CRASH;
+	recover(recovery);
+	if (recovery != RECOVER_CRASH)
+		history_forks(recovery == RECOVER_FAILOVER);
+}
+
+static void
+no_events(void)
+{
+}
+
+static void
+run_history(uint64 this_seed)
+{
+	seed_chance(this_seed);
+	now_ns = 1000 * SEC;
+	clock_offset_ns = START_CLOCK;
+	is_violated = is_over = false;
+	incarnation = 0;
+	swarm = (Swarm) {.burst = 1, .step_ns = 1, .first_xid = FIRST_XID};
+	memset(saved_lease_page, 0, sizeof(saved_lease_page));
+	reset_storage();
+	reset_server();
+	reset_check();
+	create_extension();
+	run_processes(no_events);
+	draw_swarm();
+	reset_workload();
+	recover(RECOVER_CRASH);
+	while (!is_violated && !is_over && incarnation++ < MAX_INCARNATIONS)
+	{
+		begin_incarnation();
+		start_workload();
+		run_processes(events);
+		end_incarnation();
+		if (!is_violated)
+			next_incarnation();
+	}
+	n_ids += (uint64) n_issued;
+}
+
+static void
+usage(void)
+{
+	fputs("Usage: sim [-w] [-v] [-t SECONDS] [SEED [HISTORIES]]\n"
+		  "  -w  weak memory\n  -v  a trace of all that happens\n  -t  go on for so many seconds\n", stderr);
+	exit(2);
+}
+
+int
+main(int argc, char **argv)
+{
+	uint64		first = 1;
+	uint64		histories = 1;
+	time_t		end = 0;
+	int			option;
+	uint64		n = 0;
+
+	while ((option = getopt(argc, argv, "wvt:")) != -1)
+	{
+		if (option == 'w')
+			is_weak = true;
+		else if (option == 'v')
+			verbose++;
+		else if (option == 't')
+			end = time(NULL) + atoi(optarg);
+		else
+			usage();
+	}
+	if (optind < argc)
+		first = strtoull(argv[optind++], NULL, 10);
+	if (optind < argc)
+		histories = strtoull(argv[optind++], NULL, 10);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	map_saved_lease();
+	save_pristine();
+	while (!is_violated && (end != 0 ? time(NULL) < end : n < histories))
+		run_history(first + n++);
+	printf("%s memory, seeds from " UINT64_FORMAT ": " UINT64_FORMAT " histories, " UINT64_FORMAT " IDs, %d crashes, %d of them failovers or restores, %s\n",
+		   is_weak ? "weak" : "strong", first, n, n_ids, n_crashes, n_forks, is_violated ? "VIOLATED" : "no violation");
+	return is_violated;
+}

@@ -1,0 +1,316 @@
+/*-------------------------------------------------------------------------
+ *
+ * schedule.c
+ *		Chance, time, and the processes of the simulated server.
+ *
+ * One thread runs all processes as coroutines, one at a time.  A process runs until it sleeps,
+ * or until so many scheduling points as chance has given it.  All chance comes from the seed,
+ * all time from here: a seed is a history, for ever.
+ *
+ * All variables of the sources are in one section (core.ld).  A switch to another process
+ * saves it, and loads that of the other process.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <ucontext.h>
+
+#define STACK_SIZE		(256 * 1024)
+
+/* A call with more scheduling points than this has no end. */
+#define MAX_POINTS		400000
+
+extern char __start_core_data[];
+extern char __stop_core_data[];
+
+#define IMAGE_SIZE		((size_t) (__stop_core_data - __start_core_data))
+
+typedef struct Coroutine
+{
+	ucontext_t	start;
+	bool		has_started;
+	jmp_buf		goes_on;
+	char	   *stack;
+	char	   *image;
+} Coroutine;
+
+Process		processes[MAX_PROCESSES];
+Process    *me = NULL;
+int64		now_ns;
+int64		clock_offset_ns;
+uint64		seed;
+int			incarnation;
+int			verbose = 0;
+bool		is_violated;
+bool		is_over;
+const char *crash_reason;
+
+PROCESS_LOCAL int points_of_call = 0;
+
+static Coroutine coroutines[MAX_PROCESSES];
+static jmp_buf scheduler;
+static int	loaded = -1;		/* the process whose image is in core_data */
+static char *pristine;
+static int	points_left;
+static uint64 steps;
+static uint64 chance;
+
+/* splitmix64 */
+static uint64
+rnd64(void)
+{
+	uint64		z = (chance += UINT64CONST(0x9E3779B97F4A7C15));
+
+	z = (z ^ (z >> 30)) * UINT64CONST(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64CONST(0x94D049BB133111EB);
+	return z ^ (z >> 31);
+}
+
+void
+seed_chance(uint64 of_history)
+{
+	seed = of_history;
+	chance = of_history * UINT64CONST(0xD1342543DE82EF95);
+	steps = 0;
+}
+
+/* From 0 to n - 1 */
+uint32
+rnd(uint32 n)
+{
+	return (uint32) ((rnd64() >> 32) * n >> 32);
+}
+
+bool
+one_in(int64 n)
+{
+	return n > 0 && rnd((uint32) n) == 0;
+}
+
+/* From least to most, each power of two as often as the next one */
+int64
+rnd_scale(int64 least, int64 most)
+{
+	int			powers = 0;
+	int64		from;
+
+	while (least << (powers + 1) <= most)
+		powers++;
+	from = least << rnd((uint32) powers + 1);
+	return Min(from + (int64) (rnd64() % (uint64) from), most);
+}
+
+void
+print_trace(const char *fmt,...)
+{
+	va_list		arguments;
+
+	printf("%8" INT64_MODIFIER "u %12.6f ", steps, (double) now_ns / SEC);
+	printf(me != NULL ? "%d: " : "-: ", me != NULL ? me->number : 0);
+	va_start(arguments, fmt);
+	vprintf(fmt, arguments);
+	va_end(arguments);
+	putchar('\n');
+}
+
+static void
+switch_to_scheduler(void)
+{
+	Coroutine  *coroutine = &coroutines[me->number];
+
+	if (_setjmp(coroutine->goes_on) == 0)
+		_longjmp(scheduler, 1);
+}
+
+/* The history ends here. */
+void
+violation(const char *fmt,...)
+{
+	va_list		arguments;
+
+	if (!is_violated)
+	{
+		printf("VIOLATION of seed " UINT64_FORMAT ", incarnation %d, step " UINT64_FORMAT ", process %d: ",
+			   seed, incarnation, steps, me != NULL ? me->number : -1);
+		va_start(arguments, fmt);
+		vprintf(fmt, arguments);
+		va_end(arguments);
+		putchar('\n');
+	}
+	is_violated = true;
+	while (me != NULL)
+		switch_to_scheduler();
+}
+
+void
+crash(const char *reason)
+{
+	trace("crash: %s", reason);
+	crash_reason = reason;
+	while (me != NULL)
+		switch_to_scheduler();
+}
+
+/* Enough has happened. */
+void
+end_history(void)
+{
+	is_over = true;
+	crash("the history is over");
+}
+
+/* Another process may run here. */
+void
+scheduling_point(void)
+{
+	if (me == NULL)
+		return;
+	if (++points_of_call > MAX_POINTS)
+		violation("a call has no end");
+	if (--points_left <= 0)
+		switch_to_scheduler();
+}
+
+void
+sleep_until(int64 ns, const volatile void *awaited)
+{
+	me->wakes_at = ns;
+	me->awaits = awaited;
+	switch_to_scheduler();
+}
+
+void
+nap(int64 ms)
+{
+	int64		until = now_ns + ms * MS;
+
+	while (now_ns < until)
+		sleep_until(until, NULL);
+}
+
+void
+wake(const volatile void *awaited)
+{
+	for (int i = 0; i < MAX_PROCESSES; i++)
+	{
+		if (processes[i].awaits == awaited)
+		{
+			processes[i].awaits = NULL;
+			processes[i].wakes_at = 0;
+		}
+	}
+}
+
+/* The variables of the sources as they are before anything was called */
+void
+save_pristine(void)
+{
+	pristine = malloc(IMAGE_SIZE);
+	memcpy(pristine, __start_core_data, IMAGE_SIZE);
+}
+
+/* Another process in place of this one */
+void
+load_pristine(void)
+{
+	memcpy(__start_core_data, pristine, IMAGE_SIZE);
+}
+
+void
+start_process(int number, void (*main) (void))
+{
+	Coroutine  *coroutine = &coroutines[number];
+
+	if (coroutine->stack == NULL)
+	{
+		coroutine->stack = malloc(STACK_SIZE);
+		coroutine->image = malloc(IMAGE_SIZE);
+	}
+	memcpy(coroutine->image, pristine, IMAGE_SIZE);
+	getcontext(&coroutine->start);
+	coroutine->start.uc_stack.ss_sp = coroutine->stack;
+	coroutine->start.uc_stack.ss_size = STACK_SIZE;
+	coroutine->start.uc_link = NULL;
+	makecontext(&coroutine->start, main, 0);
+	coroutine->has_started = false;
+	processes[number] = (Process) {.number = number, .is_alive = true};
+	loaded = -1;
+}
+
+static void
+dispatch(Process *process)
+{
+	Coroutine  *coroutine = &coroutines[process->number];
+
+	if (loaded != process->number)
+	{
+		if (loaded >= 0)
+			memcpy(coroutines[loaded].image, __start_core_data, IMAGE_SIZE);
+		memcpy(__start_core_data, coroutine->image, IMAGE_SIZE);
+		loaded = process->number;
+	}
+	process->awaits = NULL;
+	process->wakes_at = 0;
+	points_left = 1 + (int) rnd(2 * (uint32) swarm.burst);
+	me = process;
+	if (_setjmp(scheduler) == 0)
+	{
+		if (coroutine->has_started)
+			_longjmp(coroutine->goes_on, 1);
+		coroutine->has_started = true;
+		setcontext(&coroutine->start);
+	}
+	me = NULL;
+}
+
+/* Choose a process that is not asleep.  NULL: time has gone on to when one wakes. */
+static Process *
+choose(void)
+{
+	Process    *ready[MAX_PROCESSES];
+	uint32		n_ready = 0;
+	int64		next = NEVER;
+
+	for (int i = 0; i < MAX_PROCESSES; i++)
+	{
+		int64		at = Max(processes[i].wakes_at, processes[i].stalled_until);
+
+		if (!processes[i].is_alive)
+			continue;
+		if (at <= now_ns)
+			ready[n_ready++] = &processes[i];
+		next = Min(next, at);
+	}
+	if (n_ready > 0)
+		return ready[rnd(n_ready)];
+	if (next == NEVER)
+		violation("all processes wait for each other");
+	now_ns = next;
+	return NULL;
+}
+
+/* Run until a crash, a violation, or the end of the history, which events() says by a crash. */
+void
+run_processes(void (*events) (void))
+{
+	crash_reason = NULL;
+	while (crash_reason == NULL && !is_violated)
+	{
+		Process    *chosen;
+
+		events();
+		steps++;
+		chosen = choose();
+		if (chosen == NULL)
+			continue;
+		now_ns += rnd((uint32) swarm.step_ns);
+		dispatch(chosen);
+		if (one_in(swarm.stall_1in))
+			chosen->stalled_until = now_ns + rnd_scale(MS, one_in(20) ? 4000 * SEC : 20 * SEC);
+	}
+	for (int i = 0; i < MAX_PROCESSES; i++)
+		processes[i].is_alive = false;
+}

@@ -1,0 +1,331 @@
+/*-------------------------------------------------------------------------
+ *
+ * storage.c
+ *		The ceiling's page: its file, its buffer, the WAL, the standby; crash and recovery.
+ *
+ * WAL that is not flushed may survive a crash or not; the standby may have flushed more than
+ * it says.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include "access/xloginsert.h"
+#include "miscadmin.h"
+#include "replication/syncrep.h"
+#include "replication/walsender_private.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/smgr.h"
+
+#define MAX_RECORDS		131072
+#define CONTENTS		64		/* bytes of the page that are used */
+
+typedef struct Record
+{
+	RecordType	type;
+	XLogRecPtr	end;
+	int			transaction;
+	uint64		xid;
+	char		page[CONTENTS];
+} Record;
+
+typedef struct File
+{
+	bool		has_page;
+	char		page[BLCKSZ];
+} File;
+
+static Record wal[MAX_RECORDS];
+static int	n_records;
+static XLogRecPtr inserted;
+XLogRecPtr	flushed;
+XLogRecPtr	standby_flushed;
+static XLogRecPtr redo;			/* recovery begins here */
+static WalSndCtlData senders;
+static SMgrRelationData relation;
+
+static File file;
+static File synced;				/* as of the last checkpoint */
+static bool is_lost;			/* the file has lost a write */
+static char buffer[BLCKSZ] pg_attribute_aligned(64);
+static bool is_read;
+static bool is_dirty;
+static LWLock content_lock;
+
+char	   *BufferBlocks = buffer;
+int			NBuffers = 1;
+int			NLocBuffer = 0;
+Block	   *LocalBufferBlockPointers = NULL;
+WalSndCtlData *WalSndCtl = &senders;
+
+/*
+ * The WAL
+ */
+
+XLogRecPtr
+wal_insert(RecordType type, int transaction, uint64 xid)
+{
+	Record	   *record = &wal[n_records++];
+
+	if (n_records == MAX_RECORDS)
+		end_history();
+	inserted += 8 + rnd(100);
+	*record = (Record) {.type = type, .end = inserted, .transaction = transaction, .xid = xid};
+	if (type == RECORD_CEILING)
+		memcpy(record->page, buffer, CONTENTS);
+	return inserted;
+}
+
+static uint64
+ceiling_of(const char *page)
+{
+	return *(const uint64 *) (PageGetContents((Page) page) + 2 * sizeof(uint32));
+}
+
+/* The ceiling of the WAL up to an LSN */
+uint64
+ceiling_at(XLogRecPtr lsn)
+{
+	for (int i = n_records - 1; i >= 0; i--)
+	{
+		if (wal[i].type == RECORD_CEILING && wal[i].end <= lsn)
+			return ceiling_of(wal[i].page);
+	}
+	return 0;
+}
+
+XLogRecPtr
+log_newpage_buffer(Buffer number, bool is_standard)
+{
+	scheduling_point();
+	if (CritSectionCount == 0)
+		violation("a record outside of a critical section");
+	PageSetLSN((Page) buffer, wal_insert(RECORD_CEILING, -1, 0));
+	trace("the ceiling " UINT64_FORMAT " is in the WAL", ceiling_of(buffer));
+	ceiling_is_written(ceiling_of(buffer));
+	scheduling_point();
+	return PageGetLSN((Page) buffer);
+}
+
+void
+XLogFlush(XLogRecPtr lsn)
+{
+	scheduling_point();
+	must_be_quiet("a flush");
+	call_has_flushed();
+	while (flushed < lsn)
+	{
+		XLogRecPtr	target = inserted;
+
+		nap(swarm.is_slow ? 4500 + rnd(1500) : rnd((uint32) (one_in(3) ? swarm.flush_ms : Min(swarm.flush_ms, 10)) + 1));
+		flushed = Max(flushed, target);
+	}
+	scheduling_point();
+}
+
+FAKE(XLogRecPtr, GetFlushRecPtr, (TimeLineID *timeline), scheduling_point(); return flushed;)
+
+/*
+ * The standby
+ */
+
+/* Would a commit of the session wait? */
+bool
+waits_for_standby(void)
+{
+	return swarm.has_standby && synchronous_commit > SYNCHRONOUS_COMMIT_LOCAL_FLUSH;
+}
+
+void
+wait_for_standby(XLogRecPtr lsn)
+{
+	while (waits_for_standby() && senders.lsn[SYNC_REP_WAIT_FLUSH] < lsn && !is_canceled[me->number])
+		nap(5);
+}
+
+static void
+run_standby(void)
+{
+	XLogRecPtr	before = standby_flushed;
+
+	if (flushed > before)
+		standby_flushed = one_in(2) ? flushed : before + rnd((uint32) (flushed - before) + 1);
+	if (swarm.has_standby)
+		senders.lsn[SYNC_REP_WAIT_FLUSH] = Max(senders.lsn[SYNC_REP_WAIT_FLUSH], one_in(3) ? before : standby_flushed);
+}
+
+/*
+ * The file and its buffer
+ */
+
+static void
+do_io(const char *what)
+{
+	scheduling_point();
+	must_be_quiet(what);
+	if (one_in(swarm.fail_1in))
+		raise_error(ERRCODE_IO_ERROR, what);
+}
+
+FAKE(SMgrRelation, smgropen, (RelFileLocator locator, BackendId backend), return &relation;)
+FAKE(void, smgrrelease, (SMgrRelation reln), ;)
+FAKE(bool, smgrexists, (SMgrRelation reln, ForkNumber fork), do_io("smgrexists()"); return file.has_page;)
+FAKE(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork), do_io("smgrnblocks()"); return file.has_page;)
+FAKE(void, smgrcreate, (SMgrRelation reln, ForkNumber fork, bool is_redo), do_io("smgrcreate()");)
+FAKE(void, smgrextend, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page, bool skip_fsync),
+	 do_io("smgrextend()"); file.has_page = true; memcpy(file.page, page, BLCKSZ);)
+FAKE(void, smgrread, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page),
+	 do_io("smgrread()"); memcpy(page, file.page, BLCKSZ);)
+FAKE(Oid, RelidByRelfilenumber, (Oid space, Oid number), scheduling_point(); return InvalidOid;)
+FAKE(void, LockBuffer, (Buffer number, int mode),
+	 LWLockAcquire(&content_lock, mode == BUFFER_LOCK_EXCLUSIVE ? LW_EXCLUSIVE : LW_SHARED);)
+FAKE(void, UnlockReleaseBuffer, (Buffer number), LWLockRelease(&content_lock);)
+FAKE(void, PageInit, (Page page, Size size, Size special),
+	 memset(page, 0, size); ((PageHeader) page)->pd_upper = (LocationIndex) size;)
+
+Buffer
+ReadBufferWithoutRelcache(RelFileLocator locator, ForkNumber fork, BlockNumber number,
+						  ReadBufferMode mode, BufferAccessStrategy strategy, bool permanent)
+{
+	do_io("reading the page");
+	if (!is_read)
+		memcpy(buffer, file.page, BLCKSZ);
+	is_read = true;
+	if (mode == RBM_ZERO_AND_LOCK)
+		LockBuffer(1, BUFFER_LOCK_EXCLUSIVE);
+	return 1;
+}
+
+void
+MarkBufferDirty(Buffer number)
+{
+	if (!LWLockHeldByMe(&content_lock))
+		violation("a buffer is changed without its lock");
+	is_dirty = true;
+	scheduling_point();
+}
+
+static void
+write_page(void)
+{
+	if (!is_dirty)
+		return;
+	flushed = Max(flushed, PageGetLSN((Page) buffer));
+	memcpy(file.page, buffer, BLCKSZ);
+	file.has_page = true;
+	is_dirty = is_lost = false;
+}
+
+static void
+checkpoint(void)
+{
+	write_page();
+	synced = file;
+	redo = flushed = inserted;
+}
+
+/* What other processes do with the page, if nobody has locked it, and with the WAL */
+void
+storage_events(void)
+{
+	bool		is_free = content_lock.state.value == 0;
+
+	if (one_in(swarm.standby_1in))
+		run_standby();
+	if (one_in(300))
+		flushed = inserted;
+	if (one_in(200) && is_free)
+		write_page();
+	if (one_in(400) && is_free && !is_lost)
+		checkpoint();
+	if (one_in(300) && is_free && !is_dirty)
+		is_read = false;
+	if (one_in(swarm.lose_1in) && is_free && !is_dirty && synced.has_page)
+	{
+		trace("the disk has lost the writes since the last checkpoint");
+		file = synced;
+		is_lost = true;
+		is_read = false;
+	}
+}
+
+/*
+ * Recovery
+ */
+
+static void
+replay(void)
+{
+	for (int i = 0; i < n_records; i++)
+	{
+		if (wal[i].type != RECORD_CEILING || wal[i].end <= redo)
+			continue;
+		memset(file.page, 0, BLCKSZ);
+		memcpy(file.page, wal[i].page, CONTENTS);
+		PageSetLSN((Page) file.page, wal[i].end);
+		file.has_page = true;
+	}
+	synced = file;
+	redo = inserted;
+	is_read = is_dirty = is_lost = false;
+	memset(&content_lock, 0, sizeof(content_lock));
+}
+
+/* The states of the transactions, by the WAL */
+static void
+recover_transactions(bool forks)
+{
+	static TransactionState states[MAX_TRANSACTIONS];
+
+	memset(states, 0, sizeof(states));
+	latest_completed = swarm.first_xid - 1;
+	for (int i = 0; i < n_records; i++)
+	{
+		latest_completed = Max(latest_completed, wal[i].xid);
+		if (wal[i].type == RECORD_PREPARE)
+			states[wal[i].transaction] = TRANSACTION_PREPARED;
+		else if (wal[i].type == RECORD_COMMIT)
+			states[wal[i].transaction] = TRANSACTION_COMMITTED;
+	}
+	next_xid = next_after(latest_completed);
+	finish_transactions(states, forks);
+}
+
+/* The server, or another one, starts from the WAL. */
+void
+recover(Recovery recovery)
+{
+	bool		forks = recovery != RECOVER_CRASH;
+	XLogRecPtr	from = recovery == RECOVER_CRASH ? flushed : recovery == RECOVER_FAILOVER ? standby_flushed : wal[0].end;
+	XLogRecPtr	end = from + rnd((uint32) ((forks ? flushed : inserted) - from) + 1);
+
+	while (n_records > 1 && wal[n_records - 1].end > end)
+		n_records--;
+	inserted = flushed = wal[n_records - 1].end;
+	standby_flushed = forks ? flushed : Min(standby_flushed, flushed);
+	if (forks)
+		file.has_page = false;
+	else if (one_in(4))
+		file = synced;
+	if (forks)
+		redo = 0;
+	replay();
+	trace("recovery%s: the ceiling is " UINT64_FORMAT, forks ? " of another history" : "", ceiling_at(inserted));
+	if (!forks && one_in(swarm.lose_page_1in))
+		file.has_page = false;
+	memset(&senders, 0, sizeof(senders));
+	senders.sync_standbys_status = SYNC_STANDBY_INIT | (swarm.has_standby ? SYNC_STANDBY_DEFINED : 0);
+	reset_server();
+	recover_transactions(forks);
+}
+
+/* No file, no WAL: the extension is about to be made. */
+void
+reset_storage(void)
+{
+	n_records = 0;
+	inserted = flushed = standby_flushed = redo = 0;
+	memset(&file, 0, sizeof(file));
+	replay();
+}

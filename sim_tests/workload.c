@@ -1,0 +1,766 @@
+/*-------------------------------------------------------------------------
+ *
+ * workload.c
+ *		What the processes do: sessions, a parallel worker, the lease worker and its realm.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sim.h"
+
+#include "access/parallel.h"
+#include "access/twophase.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/lock.h"
+#include "storage/procarray.h"
+
+#include "ceiling/ceiling.h"
+#include "generate/session.h"
+#include "shmem/lease.h"
+#include "shmem/leased_slot.h"
+#include "shmem/writers.h"
+
+#define REALM_NODES		4
+
+extern Datum scru64_generate(PG_FUNCTION_ARGS);
+extern Datum scru64_watermark(PG_FUNCTION_ARGS);
+extern Datum scru64_check(PG_FUNCTION_ARGS);
+extern Datum scru64_set_ceiling(PG_FUNCTION_ARGS);
+extern Datum scru64_create_ceiling(PG_FUNCTION_ARGS);
+
+/* A prepared transaction, or none: -1 */
+typedef struct Prepared
+{
+	int			transaction;
+	bool		is_busy;
+} Prepared;
+
+/* What a session asks its parallel worker for; the worker clears leader when it is done. */
+typedef struct Request
+{
+	Process    *leader;
+	int			transaction;
+	int			count;
+	bool		leader_has_library;
+	int			level;
+	NodeSpec	node;
+} Request;
+
+/* A node of the realm, and the tick up to which it is leased */
+typedef struct RealmNode
+{
+	Scru64Node	node;
+	uint64		until;
+} RealmNode;
+
+static Prepared prepared[MAX_PREPARED];
+static Request request;
+static int	server_allowance;
+static LocalTransactionId last_lxids[MAX_PROCESSES];
+static RealmNode realm_nodes[REALM_NODES];
+
+static PROCESS_LOCAL int transaction = -1;
+static PROCESS_LOCAL bool has_library = false;
+static PROCESS_LOCAL bool has_snapshot = false;
+static PROCESS_LOCAL bool is_repeatable_read = false;
+static PROCESS_LOCAL uint64 snapshot_visible = 0;
+static PROCESS_LOCAL int snapshot_sets = 0;
+static PROCESS_LOCAL HeldLease held = {{0}};
+static PROCESS_LOCAL bool has_looked = false;
+
+/*
+ * Transactions
+ */
+
+static void
+begin_transaction(void)
+{
+	transaction = n_transactions;
+	if (++n_transactions == MAX_TRANSACTIONS)
+		end_history();
+	transactions[transaction] = (Transaction) {.state = TRANSACTION_OPEN, .first_id = n_issued};
+	compat_lxid(MyProc) = ++last_lxids[me->number];
+	scru64_rollback_allowance = server_allowance;
+}
+
+/* The process has no transaction any more, for all new snapshots. */
+static void
+leave_procs(void)
+{
+	MyProc->xid = InvalidTransactionId;
+	compat_lxid(MyProc) = InvalidLocalTransactionId;
+	MyProc->xmin = InvalidTransactionId;
+}
+
+static void
+end_transaction(XactEvent event)
+{
+	scheduling_point();
+	if (xact_callback != NULL)
+		xact_callback(event, NULL);
+	transaction = -1;
+	has_snapshot = false;
+	forget_transaction_memory();
+}
+
+static void
+call_before(XactEvent event)
+{
+	if (xact_callback != NULL)
+		xact_callback(event, NULL);
+	scheduling_point();
+}
+
+static void
+complete(uint64 xid)
+{
+	latest_completed = Max(latest_completed, xid);
+}
+
+static void
+commit(void)
+{
+	uint64		xid = 0;
+
+	call_before(XACT_EVENT_PRE_COMMIT);
+	if (TransactionIdIsValid(MyProc->xid))
+	{
+		XLogRecPtr	lsn;
+
+		xid = U64FromFullTransactionId(GetTopFullTransactionId());
+		lsn = wal_insert(RECORD_COMMIT, transaction, xid);
+		scheduling_point();
+		if (synchronous_commit > SYNCHRONOUS_COMMIT_OFF)
+			XLogFlush(lsn);
+		wait_for_standby(lsn);
+	}
+	lock_procs();
+	complete(xid);
+	leave_procs();
+	now_visible(transaction);
+	end_transaction(XACT_EVENT_COMMIT);
+}
+
+static void
+abort_transaction(void)
+{
+	uint64		xid = TransactionIdIsValid(MyProc->xid) ? U64FromFullTransactionId(GetTopFullTransactionId()) : 0;
+
+	release_everything();
+	lock_procs();
+	complete(xid);
+	leave_procs();
+	if (transaction >= 0)
+		transactions[transaction].state = TRANSACTION_ABORTED;
+	end_transaction(XACT_EVENT_ABORT);
+}
+
+static void
+prepare(void)
+{
+	int			i = 0;
+	uint64		xid;
+	XLogRecPtr	lsn;
+
+	call_before(XACT_EVENT_PRE_PREPARE);
+	xid = transactions[transaction].xid = U64FromFullTransactionId(GetTopFullTransactionId());
+	while (i < MAX_PREPARED && prepared[i].transaction >= 0)
+		i++;
+	if (i == MAX_PREPARED)
+		raise_error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "maximum number of prepared transactions reached");
+	prepared[i] = (Prepared) {.transaction = transaction, .is_busy = true};
+	lsn = wal_insert(RECORD_PREPARE, transaction, xid);
+	XLogFlush(lsn);
+	PreparedXactProcs[i].xid = (TransactionId) xid;
+	scheduling_point();
+	wait_for_standby(lsn);
+	lock_procs();
+	transactions[transaction].state = TRANSACTION_PREPARED;
+	leave_procs();
+	end_transaction(XACT_EVENT_PREPARE);
+	prepared[i].is_busy = false;
+}
+
+/* Roll back, or commit, a prepared transaction. */
+static void
+finish_prepared(Prepared *entry)
+{
+	int			ended = entry->transaction;
+	bool		commits = !one_in(3);
+
+	entry->is_busy = true;
+	scheduling_point();
+	if (commits)
+		XLogFlush(wal_insert(RECORD_COMMIT, ended, transactions[ended].xid));
+	lock_procs();
+	PreparedXactProcs[entry - prepared].xid = InvalidTransactionId;
+	complete(transactions[ended].xid);
+	if (commits)
+		now_visible(ended);
+	else
+		transactions[ended].state = TRANSACTION_ABORTED;
+	scheduling_point();
+	*entry = (Prepared) {.transaction = -1};
+}
+
+/* After a start of the server: what the WAL says of each transaction */
+void
+finish_transactions(const TransactionState *recovered, bool forks)
+{
+	int			n_prepared = 0;
+
+	for (int i = 0; i < MAX_PREPARED; i++)
+		prepared[i] = (Prepared) {.transaction = -1};
+	for (int i = 0; i < n_transactions; i++)
+	{
+		TransactionState before = transactions[i].state;
+
+		transactions[i].state = recovered[i];
+		/* a ROLLBACK PREPARED counts, though it is not in this WAL */
+		if (recovered[i] == TRANSACTION_PREPARED && (before == TRANSACTION_ABORTED || n_prepared == MAX_PREPARED))
+			transactions[i].state = TRANSACTION_ABORTED;
+		else if (recovered[i] == TRANSACTION_PREPARED)
+		{
+			PreparedXactProcs[n_prepared].xid = (TransactionId) transactions[i].xid;
+			prepared[n_prepared++].transaction = i;
+		}
+		else if (recovered[i] == TRANSACTION_COMMITTED && !forks && before != TRANSACTION_COMMITTED)
+			now_visible(i);
+	}
+	for (int i = 0; i < n_issued; i++)
+		issued[i].is_rolled_back |= transactions[issued[i].transaction].state == TRANSACTION_ABORTED;
+	memset(last_lxids, 0, sizeof(last_lxids));
+	request.leader = NULL;
+}
+
+/*
+ * Statements
+ */
+
+static void
+insert_row(int id)
+{
+	(void) wal_insert(RECORD_ANY, transaction, U64FromFullTransactionId(GetTopFullTransactionId()));
+	issued[id].is_row = true;
+	scheduling_point();
+}
+
+static int
+generate(int for_transaction)
+{
+	int			id;
+
+	begin_call();
+	id = got_id((uint64) DatumGetInt64(scru64_generate(NULL)), for_transaction);
+	end_call("scru64_generate()");
+	return id;
+}
+
+static void
+generate_rows(int count)
+{
+	bool		inserts = !one_in(5);
+
+	for (; count > 0; count--)
+	{
+		int			id = generate(transaction);
+
+		if (inserts)
+			insert_row(id);
+	}
+}
+
+static void
+ask_for_watermark(void)
+{
+	begin_call();
+	got_watermark((uint64) DatumGetInt64(scru64_watermark(NULL)), snapshot_visible, snapshot_sets);
+	end_call("scru64_watermark()");
+}
+
+static void
+check_node(void)
+{
+	begin_call();
+	(void) scru64_check(NULL);
+	end_call("scru64_check()");
+}
+
+/* SET scru64.node_spec: a node, perhaps with a node_prev, or the lease */
+static void
+set_node(void)
+{
+	NodeSpec	spec = {{0, 0}, 0};
+
+	if (!swarm.has_worker || one_in(2))
+		spec.node = swarm.nodes[rnd((uint32) swarm.n_nodes)];
+	if (spec.node.node_id_size != 0 && n_issued > 0 && one_in(6))
+	{
+		const Issued *prev = &issued[rnd((uint32) n_issued)];
+
+		if (prev->key == node_key(spec.node))
+			spec.node_prev = prev->id + (one_in(3) ? scru64_compose(rnd(20), 0) : 0);
+	}
+	trace("node %u/%u, node_prev " UINT64_FORMAT, spec.node.node_id, spec.node.node_id_size, spec.node_prev);
+	configured_node = spec;
+	node_is_set();
+	detach_node();
+}
+
+static void
+set_ceiling(void)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	int64		ms = (now_ns + clock_offset_ns) / MS;
+
+	if (one_in(2))
+		ms = ((int64) max_tick - PICK(0, 0, 1, 2, 5, 100)) * SCRU64_TICK_MS + rnd(600);
+	else if (one_in(3))
+		ms += rnd_scale(1, 100000);
+	if (ms < SCRU64_TICK_MS)
+		return;
+	fcinfo->args[0].value = TimestampTzGetDatum(time_of_ns(ms * MS));
+	begin_call();
+	begin_set((uint64) ms >> SCRU64_TICK_SHIFT);
+	(void) scru64_set_ceiling(fcinfo);
+	end_call("scru64_set_ceiling()");
+}
+
+/* A query of which a parallel worker generates the IDs */
+static void
+generate_in_parallel(void)
+{
+	int			first = n_issued;
+	int			last;
+
+	if (request.leader != NULL || configured_node.node.node_id_size == 0)
+		return;
+	request = (Request) {.leader = me, .transaction = transaction, .count = 1 + (int) rnd(8),
+		.leader_has_library = has_library, .level = synchronous_commit, .node = configured_node};
+	release_view(&request);
+	wake(&request);
+	while (request.leader == me)
+		sleep_until(NEVER, &request.leader);
+	acquire_view(&request);
+	last = n_issued;
+	for (int i = first; i < last && !one_in(5); i++)
+	{
+		if (issued[i].transaction == transaction && !issued[i].is_row)
+			insert_row(i);
+	}
+}
+
+static void
+load_library(void)
+{
+	if (!has_library)
+		watch_transactions();
+	has_library = true;
+}
+
+static void
+take_snapshot(void)
+{
+	if (has_snapshot && is_repeatable_read)
+		return;
+	if (one_in(2))
+		MyProc->xmin = InvalidTransactionId;
+	GetSnapshotData(&active_snapshot);
+	snapshot_visible = visible_count;
+	has_snapshot = true;
+}
+
+static void
+run_statement(void)
+{
+	int			kind = (int) rnd(100);
+
+	scru64_rollback_allowance = server_allowance;
+	take_snapshot();
+	if (swarm.has_parallel && one_in(8))
+	{
+		generate_in_parallel();
+		return;
+	}
+	if (!has_library && one_in(2))
+		return;
+	load_library();
+	if (one_in(swarm.set_1in))
+		set_ceiling();
+	else if (kind < swarm.watermarks)
+	{
+		ask_for_watermark();
+		if (one_in(3))
+			ask_for_watermark();
+	}
+	else if (kind < 70)
+		generate_rows(1 + (int) rnd(4));
+	else if (kind < 80)
+		generate_rows(1 + (int) rnd(60));
+	else if (kind < 83)
+		check_node();
+	else if (kind < 90)
+		set_node();
+	else if (kind < 93)
+	{
+		/* ROLLBACK TO SAVEPOINT */
+		for (int i = Max(n_issued - 4, 0); i < n_issued; i++)
+			issued[i].is_rolled_back |= issued[i].transaction == transaction;
+	}
+	else
+		sleep_until(now_ns + rnd_scale(MS, 3 * SEC), NULL);
+}
+
+static void
+run_transaction(void)
+{
+	for (int i = 0; i < MAX_PREPARED; i++)
+	{
+		if (prepared[i].transaction >= 0 && !prepared[i].is_busy && one_in(6))
+			finish_prepared(&prepared[i]);
+	}
+	begin_transaction();
+	snapshot_sets = set_count;
+	is_repeatable_read = one_in(4);
+	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
+									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_APPLY);
+	if (one_in(5))
+		(void) GetTopFullTransactionId();
+	for (int n = 1 + (int) rnd(4); n > 0; n--)
+		run_statement();
+	if (one_in(16) && max_prepared_xacts > 0)
+		prepare();
+	else if (one_in(6))
+		abort_transaction();
+	else
+		commit();
+	if (one_in(3))
+		sleep_until(now_ns + rnd_scale(MS, 2 * SEC), NULL);
+}
+
+/*
+ * The realm and the lease worker
+ */
+
+static uint64
+realm_tick(void)
+{
+	return (uint64) ((now_ns + START_CLOCK) / MS) >> SCRU64_TICK_SHIFT;
+}
+
+static RealmNode *
+realm_node(const HeldLease *lease)
+{
+	for (int i = 0; i < REALM_NODES; i++)
+	{
+		if (node_key(realm_nodes[i].node) == node_key(lease->node) && realm_nodes[i].until == lease->limit_tick)
+			return &realm_nodes[i];
+	}
+	return NULL;
+}
+
+static uint64
+new_limit(void)
+{
+	return realm_tick() + 4 + rnd((uint32) PICK(40, 2000));
+}
+
+static bool
+realm_lease(HeldLease *lease)
+{
+	RealmNode  *chosen = &realm_nodes[rnd(REALM_NODES)];
+
+	if (chosen->until >= realm_tick())
+		return false;
+	memset(lease, 0, sizeof(HeldLease));
+	lease->lease_id[0] = 'x';
+	lease->node = chosen->node;
+	lease->start_tick = realm_tick();
+	lease->limit_tick = chosen->until = new_limit();
+	lease_granted(node_key(lease->node), lease->start_tick, lease->limit_tick);
+	return true;
+}
+
+static void
+realm_renew(HeldLease *lease)
+{
+	RealmNode  *leased = realm_node(lease);
+	uint64		limit = new_limit();
+
+	if (leased == NULL || realm_tick() > lease->limit_tick || limit <= lease->limit_tick)
+		return;
+	lease_limit_moves(node_key(lease->node), lease->limit_tick, limit);
+	leased->until = lease->limit_tick = limit;
+}
+
+static void
+realm_release(const HeldLease *lease, uint64 last_id)
+{
+	RealmNode  *leased = realm_node(lease);
+	uint64		last_tick = scru64_get_timestamp(last_id);
+
+	if (leased == NULL || last_tick < lease->start_tick || last_tick > lease->limit_tick)
+		return;
+	lease_limit_moves(node_key(lease->node), lease->limit_tick, last_tick);
+	leased->until = Max(last_tick, realm_tick());
+}
+
+static void
+show_worker(bool is_busy)
+{
+	LeaseInfo	info = {.worker_pid = MyProcPid, .busy = is_busy, .node = held.node};
+
+	scru64_lease_set_info(&info);
+}
+
+static void
+end_lease(void)
+{
+	uint64		last_id = scru64_leased_end();
+
+	if (held.lease_id[0] != '\0' && last_id != 0)
+		realm_release(&held, last_id);
+	held.lease_id[0] = '\0';
+}
+
+/* A worker that begins, or whose lease is gone, goes on with the saved lease if it may. */
+static void
+resume_lease(void)
+{
+	uint64		ceiling = scru64_ceiling_lock();
+	uint64		back_from;
+	HeldLease	saved;
+	NodeReport	report;
+	bool		resumes = scru64_leased_recall(&saved) &&
+		(scru64_leased_report(&report) ||
+		 (saved.start_tick < ceiling && ceiling <= saved.limit_tick && scru64_leased_activate(&saved, ceiling, 0, &back_from)));
+
+	release_everything();
+	if (resumes)
+		held = saved;
+	else
+		end_lease();
+	trace("the lease is %s", resumes ? "resumed" : "gone");
+}
+
+static void
+take_lease(void)
+{
+	HeldLease	next;
+	uint64		back_from;
+
+	if (!realm_lease(&next))
+		return;
+	if (one_in(3))
+		sleep_until(now_ns + rnd_scale(MS, SEC), NULL);
+	trace("lease %u/%u from " UINT64_FORMAT " to " UINT64_FORMAT, next.node.node_id, next.node.node_id_size, next.start_tick, next.limit_tick);
+	(void) scru64_leased_end();
+	begin_chain();
+	if (scru64_leased_activate(&next, next.start_tick, Max(next.start_tick, (uint64) Max(now_ns + clock_offset_ns, 0) / MS >> SCRU64_TICK_SHIFT), &back_from))
+		held = next;
+}
+
+static void
+replace_lease(void)
+{
+	HeldLease	old = held;
+	HeldLease	next;
+	uint64		last_id;
+
+	if (!realm_lease(&next))
+		return;
+	if (scru64_leased_replace(&next, &last_id) == REPLACE_DONE)
+	{
+		trace("lease %u/%u replaces", next.node.node_id, next.node.node_id_size);
+		held = next;
+		realm_release(&old, last_id);
+	}
+	else
+		realm_release(&next, scru64_compose(next.start_tick, 0));
+}
+
+static void
+renew_lease(void)
+{
+	realm_renew(&held);
+	if (one_in(3))
+		sleep_until(now_ns + rnd_scale(MS, SEC), NULL);
+	scru64_leased_update(&held);
+	if (realm_tick() > held.limit_tick)
+		end_lease();
+}
+
+static void
+work_on_lease(void)
+{
+	NodeReport	report;
+
+	begin_transaction();
+	show_worker(true);
+	(void) scru64_lease_was_called();
+	if (scru64_ceiling_load_page())
+	{
+		if (!has_looked || (held.lease_id[0] != '\0' && !scru64_leased_report(&report)))
+			resume_lease();
+		has_looked = true;
+		if (held.lease_id[0] == '\0')
+			take_lease();
+		else if (one_in(8))
+			end_lease();
+		else if (one_in(8))
+			replace_lease();
+		else
+			renew_lease();
+	}
+	show_worker(false);
+	abort_transaction();
+	sleep_until(now_ns + rnd_scale(MS, 3 * SEC), MyLatch);
+}
+
+/*
+ * Processes
+ */
+
+static void
+begin_session(void)
+{
+	begin_process();
+	scru64_realm = swarm.has_worker ? "realm" : "";
+	if (!swarm.loads_late)
+		load_library();
+	set_node();
+}
+
+/* Run, and after an error abort.  Returns false after an error. */
+static bool
+run_caught(void (*run) (void))
+{
+	sigjmp_buf	top;
+
+	if (sigsetjmp(top, 0) == 0)
+	{
+		PG_exception_stack = &top;
+		run();
+		return true;
+	}
+	end_set(true);
+	abort_transaction();
+	return false;
+}
+
+static void
+session_main(void)
+{
+	begin_session();
+	for (;;)
+	{
+		if (!run_caught(run_transaction) && error_code != ERRCODE_QUERY_CANCELED && error_code != ERRCODE_IO_ERROR)
+			sleep_until(now_ns + rnd_scale(10 * MS, 10 * SEC), NULL);
+		if (one_in(25))
+		{
+			/* another session */
+			load_pristine();
+			begin_session();
+		}
+	}
+}
+
+static void
+worker_main(void)
+{
+	begin_process();
+	scru64_realm = "realm";
+	for (;;)
+		(void) run_caught(work_on_lease);
+}
+
+static void
+generate_for_leader(void)
+{
+	for (int i = 0; i < request.count; i++)
+		(void) generate(request.transaction);
+}
+
+static void
+parallel_main(void)
+{
+	for (;;)
+	{
+		while (request.leader == NULL)
+			sleep_until(NEVER, &request);
+		load_pristine();
+		begin_process();
+		acquire_view(&request);
+		MyProc->lockGroupLeader = &procs[request.leader->number];
+		ParallelWorkerNumber = 0;
+		InitializingParallelWorker = request.leader_has_library;
+		watch_transactions();
+		InitializingParallelWorker = false;
+		configured_node = request.node;
+		node_is_set();
+		synchronous_commit = request.level;
+		scru64_rollback_allowance = server_allowance;
+		compat_lxid(MyProc) = ++last_lxids[me->number];
+		if (run_caught(generate_for_leader))
+		{
+			leave_procs();
+			end_transaction(XACT_EVENT_PARALLEL_COMMIT);
+		}
+		MyProc->lockGroupLeader = NULL;
+		release_view(&request);
+		request.leader = NULL;
+		wake(&request.leader);
+	}
+}
+
+/* CREATE EXTENSION */
+static void
+create_main(void)
+{
+	begin_process();
+	(void) scru64_create_ceiling(NULL);
+	crash("the extension is there");
+}
+
+void
+create_extension(void)
+{
+	start_process(0, create_main);
+}
+
+void
+start_workload(void)
+{
+	int			n = swarm.sessions;
+
+	for (int i = 0; i < n; i++)
+		start_process(i, session_main);
+	if (swarm.has_worker)
+		start_process(n++, worker_main);
+	if (swarm.has_parallel)
+		start_process(n++, parallel_main);
+	for (int i = 0; i < n; i++)
+	{
+		if (one_in(3))
+			processes[i].stalled_until = now_ns + rnd_scale(MS, 10 * SEC);
+	}
+}
+
+void
+reset_workload(void)
+{
+	server_allowance = (int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
+	for (int i = 0; i < REALM_NODES; i++)
+		realm_nodes[i] = (RealmNode) {.node = {.node_id_size = 20 + i, .node_id = (uint32) (100 + i) << i}};
+}
+
+/* What users do to processes and to settings */
+void
+workload_events(void)
+{
+	if (one_in(swarm.cancel_1in))
+		cancel(&processes[rnd((uint32) swarm.sessions)]);
+	if (one_in(swarm.allowance_1in))
+		server_allowance = (int) PICK(0, 200, 256, 511, 512, 1000, 2000, 10000, 10000, 60000);
+}
