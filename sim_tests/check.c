@@ -34,12 +34,6 @@
 #define MAX_LEAD		(2 * 235 + 64)
 #define MAX_RAISES		8
 
-typedef struct Report
-{
-	uint64		watermark;
-	uint64		visible_at;
-} Report;
-
 typedef struct Window
 {
 	NodeKey		key;
@@ -47,55 +41,43 @@ typedef struct Window
 	uint64		limit;
 } Window;
 
-Transaction transactions[MAX_TRANSACTIONS];
-int			n_transactions;
-Issued		issued[MAX_ISSUED];
-int			n_issued;
-uint64		visible_count;
-uint64		max_tick;
-int			set_count;
-int			sets_under_way;
+HISTORY_LOCAL Transaction transactions[MAX_TRANSACTIONS] = {{0}};
+HISTORY_LOCAL Issued issued[MAX_ISSUED] = {{0}};
+HISTORY_LOCAL int n_transactions = 0, n_issued = 0, set_count = 0;
+HISTORY_LOCAL uint64 visible_count = 0, max_tick = 0;
 
-static uint64 hash[HASH_SIZE];
-static NodeKey keys[MAX_KEYS];
-static uint64 last_ids[MAX_KEYS];	/* the greatest that was returned, of each node */
-static Report reports[MAX_REPORTS];
-static int	n_reports;
-static Window windows[MAX_WINDOWS];
-static int	n_windows;
-static uint64 floor_tick;		/* set by scru64_set_ceiling(): IDs are of later ticks */
-static uint64 least_set;		/* of those under way */
-static int	went_back_at;		/* set_count when IDs went back last */
-static uint64 highest_set;
-static int64 highest_clock;		/* that was read since scru64_set_ceiling() was over, */
-static int64 highest_since;		/* and since it began */
-static uint64 before_crash;		/* the greatest watermark of before */
-static int	chain;				/* a lease, and those that have replaced it */
-static uint64 last_of_chain;
-static uint32 seen_restarts;
+HISTORY_LOCAL static uint64 hash[HASH_SIZE] = {0};
+HISTORY_LOCAL static NodeKey keys[MAX_KEYS] = {0};
+HISTORY_LOCAL static uint64 last_ids[MAX_KEYS] = {0};	/* the greatest that was returned, of each node */
+HISTORY_LOCAL static uint64 reports[MAX_REPORTS] = {0};	/* watermarks */
+HISTORY_LOCAL static Window windows[MAX_WINDOWS] = {{0}};
+HISTORY_LOCAL static int n_reports = 0, n_windows = 0;
+HISTORY_LOCAL static uint64 before_crash = 0;	/* the greatest watermark of before */
 
-/* Of the call, the node and the session */
-static PROCESS_LOCAL int call_set_count = 0;
-static PROCESS_LOCAL uint32 call_restarts = 0;
-static PROCESS_LOCAL int call_chain = 0;
-static PROCESS_LOCAL int call_flushes = 0;
-static PROCESS_LOCAL bool is_in_call = false;
-static PROCESS_LOCAL uint64 min_ids[MAX_KEYS] = {0};
-static PROCESS_LOCAL uint64 min_of_chain = 0;
-static PROCESS_LOCAL int node_set_count = 0;
-static PROCESS_LOCAL bool is_setting = false;
-static PROCESS_LOCAL uint64 setting = 0;
-static PROCESS_LOCAL uint64 last_watermark = 0;
-static PROCESS_LOCAL uint32 last_restarts = 0;
+/* scru64_set_ceiling(): how many are under way, and the least of them; IDs are of later ticks */
+SERVER_LOCAL static int sets_under_way = 0;
+HISTORY_LOCAL static uint64 least_set = 0, floor_tick = 0;
+HISTORY_LOCAL static int went_back_at = 0;	/* set_count when IDs went back last */
+
+/* The last ceiling that was set, and the greatest clocks since that was over, and since it began */
+HISTORY_LOCAL static uint64 highest_set = 0;
+HISTORY_LOCAL static int64 highest_clock = 0, highest_since = 0;
+
+HISTORY_LOCAL static int chain = 0;	/* a lease, and those that have replaced it */
+HISTORY_LOCAL static uint64 last_of_chain = 0;
+SERVER_LOCAL static uint32 seen_restarts = 0;
+
+/* Of the call, of the node, of the session */
+PROCESS_LOCAL static int call_set_count = 0, call_chain = 0, call_flushes = 0;
+PROCESS_LOCAL static uint32 call_restarts = 0;
+PROCESS_LOCAL static bool is_in_call = false, is_setting = false;
+PROCESS_LOCAL static uint64 min_ids[MAX_KEYS] = {0};
+PROCESS_LOCAL static uint64 min_of_chain = 0, setting = 0, last_watermark = 0;
+PROCESS_LOCAL static int node_set_count = 0;
+PROCESS_LOCAL static uint32 last_restarts = 0;
 
 /* The watermark may go back: those of before are about other IDs. */
-static void
-forget_reports(void)
-{
-	set_count++;
-	n_reports = 0;
-	before_crash = 0;
-}
+FN(static void, forget_reports, (void), set_count++; n_reports = 0; before_crash = 0;)
 
 /* IDs go back. */
 static void
@@ -163,20 +145,10 @@ begin_call(void)
 	memcpy(min_ids, last_ids, sizeof(min_ids));
 }
 
-void
-end_call(const char *what)
-{
-	check_nothing_held(what);
-	points_of_call = 0;
-	is_in_call = false;
-}
+FN(void, end_call, (const char *what), check_nothing_held(what); points_of_call = 0; is_in_call = false;)
 
 /* The session has got its node: it opens its ticks anew. */
-void
-node_is_set(void)
-{
-	node_set_count = set_count;
-}
+FN(void, node_is_set, (void), node_set_count = set_count;)
 
 static bool
 is_in_window(NodeKey key, uint64 tick)
@@ -278,9 +250,9 @@ now_visible(int transaction)
 			continue;
 		for (int r = 0; r < n_reports; r++)
 		{
-			if (issued[i].id < reports[r].watermark)
+			if (issued[i].id < reports[r])
 				violation("a row with the ID " UINT64_FORMAT " is committed after the watermark " UINT64_FORMAT,
-						  issued[i].id, reports[r].watermark);
+						  issued[i].id, reports[r]);
 		}
 	}
 }
@@ -304,7 +276,7 @@ void
 got_watermark(uint64 watermark, uint64 visible_at, int set_count_then)
 {
 	note_restarts();
-	trace("watermark " UINT64_FORMAT " of tick " UINT64_FORMAT "", watermark, scru64_get_timestamp(watermark));
+	trace("watermark " UINT64_FORMAT " of tick " UINT64_FORMAT, watermark, scru64_get_timestamp(watermark));
 	if (call_set_count != set_count || set_count_then != set_count)
 		return;
 	check_missed(watermark, visible_at);
@@ -317,9 +289,10 @@ got_watermark(uint64 watermark, uint64 visible_at, int set_count_then)
 		violation("the watermark of a session falls to " UINT64_FORMAT, watermark);
 	if (scru64_get_timestamp(watermark) > Max(ceiling_at(PG_UINT64_MAX), max_tick) + 1)
 		violation("the watermark " UINT64_FORMAT " is above the ceiling", watermark);
+	if (last_watermark != watermark)
+		last_restarts = seen_restarts;
 	last_watermark = watermark;
-	last_restarts = seen_restarts;
-	reports[n_reports].watermark = watermark;
+	reports[n_reports] = watermark;
 	if (++n_reports == MAX_REPORTS)
 		end_history();
 }
@@ -348,23 +321,13 @@ lease_limit_moves(NodeKey key, uint64 old_limit, uint64 limit)
 }
 
 /* Another lease begins, and does not replace one. */
-void
-begin_chain(void)
-{
-	chain++;
-	last_of_chain = 0;
-}
+FN(void, begin_chain, (void), chain++; last_of_chain = 0;)
 
 /*
  * The ceiling
  */
 
-void
-clock_is_read(int64 ns)
-{
-	highest_clock = Max(highest_clock, ns);
-	highest_since = Max(highest_since, ns);
-}
+FN(void, clock_is_read, (int64 ns), highest_clock = Max(highest_clock, ns); highest_since = Max(highest_since, ns);)
 
 void
 begin_set(uint64 tick)
@@ -421,7 +384,6 @@ begin_incarnation(void)
 {
 	highest_clock = highest_since = now_ns + clock_offset_ns;
 	highest_set = ceiling_at(flushed);
-	seen_restarts = 0;
 	begin_chain();
 }
 
@@ -439,7 +401,7 @@ end_incarnation(void)
 	}
 	sets_under_way = 0;
 	for (int i = 0; i < n_reports; i++)
-		before_crash = Max(before_crash, reports[i].watermark);
+		before_crash = Max(before_crash, reports[i]);
 }
 
 /* Another history begins: only rows that are there count, and IDs that a failover keeps. */
@@ -464,15 +426,4 @@ history_forks(bool is_failover)
 		max_tick = Max(max_tick, scru64_get_timestamp(issued[i].id));
 		last_ids[number] = Max(last_ids[number], issued[i].id);
 	}
-}
-
-void
-reset_check(void)
-{
-	n_transactions = n_issued = n_windows = 0;
-	visible_count = 0;
-	memset(keys, 0, sizeof(keys));
-	forget_ids();
-	set_count = went_back_at = sets_under_way = 0;
-	floor_tick = 0;
 }

@@ -19,19 +19,15 @@
 
 Swarm		swarm;
 
-static char saved_lease_page[sizeof(SavedLease)];
+HISTORY_LOCAL static SavedLease saved_lease_page = {0};
 static uint64 steps_left;
-static int	n_crashes;
-static int	n_forks;
+static int	n_crashes, n_forks;
 static uint64 n_ids;
+bool		is_script = false;
 
 extern void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 
-void *
-__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
-{
-	return saved_lease_page;
-}
+FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset), return &saved_lease_page;)
 
 /* Each history has a mix of its own: what is rare in one is frequent in another. */
 static void
@@ -40,26 +36,26 @@ draw_swarm(void)
 	bool		is_calm;
 
 	swarm = (Swarm) {0};
-	swarm.sessions = 1 + (int) rnd(6);
-	swarm.burst = (int) PICK(1, 2, 4, 10, 30, 100, 300);
+	swarm.sessions = 1 + rnd(6);
+	swarm.burst = PICK(1, 2, 4, 10, 30, 100, 300);
 	swarm.step_ns = rnd_scale(1000, 30 * MS);
-	swarm.flush_ms = (int) PICK(0, 1, 10, 100, 1000, 3000, 6000);
-	swarm.jump_1in = (int) PICK(0, 0, 0, 300, 1000, 5000);
+	swarm.flush_ms = PICK(0, 1, 10, 100, 1000, 3000, 6000);
+	swarm.jump_1in = PICK(0, 0, 0, 300, 1000, 5000);
 	swarm.max_jump = SEC * PICK(1, 10, 10, 3600, 100000);
-	swarm.crash_1in = (int) PICK(0, 300, 1000, 3000, 10000);
-	swarm.cancel_1in = (int) PICK(0, 0, 100, 1000);
-	swarm.set_1in = (int) PICK(0, 0, 0, 20, 200);
-	swarm.allowance_1in = (int) PICK(0, 0, 500, 3000);
-	swarm.standby_1in = (int) PICK(1, 5, 20, 100);
-	swarm.stall_1in = (int) PICK(0, 0, 20, 200, 2000);
-	swarm.fail_1in = (int) PICK(0, 0, 0, 30, 300);
-	swarm.watermarks = (int) PICK(0, 10, 30);
+	swarm.crash_1in = PICK(0, 300, 1000, 3000, 10000);
+	swarm.cancel_1in = PICK(0, 0, 100, 1000);
+	swarm.set_1in = PICK(0, 0, 0, 20, 200);
+	swarm.allowance_1in = PICK(0, 0, 500, 3000);
+	swarm.standby_1in = PICK(1, 5, 20, 100);
+	swarm.stall_1in = PICK(0, 0, 20, 200, 2000);
+	swarm.fail_1in = PICK(0, 0, 0, 30, 300);
+	swarm.watermarks = PICK(0, 10, 30);
 	swarm.has_standby = one_in(3);
 	swarm.has_worker = one_in(4);
 	swarm.has_parallel = one_in(3);
 	swarm.loads_late = one_in(2);
-	swarm.serials_end = one_in(10);
-	swarm.n_nodes = 1 + (int) rnd(one_in(4) ? MAX_NODES : 4);
+	swarm.serials_1in = one_in(10) ? 20 : 0;
+	swarm.n_nodes = 1 + rnd(one_in(4) ? MAX_NODES : 4);
 	swarm.first_xid = one_in(3) ? ((uint64) 1 << 32) * (1 + rnd(2)) - 4 - rnd(80) : FIRST_XID;
 	if (one_in(12))
 	{
@@ -70,7 +66,7 @@ draw_swarm(void)
 	}
 	is_calm = swarm.jump_1in == 0 && swarm.set_1in == 0 && swarm.allowance_1in == 0;
 	swarm.lose_page_1in = is_calm && !swarm.has_worker && one_in(3) ? 3 : 0;
-	swarm.lose_1in = swarm.set_1in == 0 ? (int) PICK(0, 0, 500) : 0;
+	swarm.lose_1in = swarm.set_1in == 0 ? PICK(0, 0, 500) : 0;
 	for (int i = 0; i < MAX_NODES; i++)
 	{
 		uint32		size = 20 + rnd(4);
@@ -114,7 +110,7 @@ next_incarnation(void)
 
 	/* another postmaster does not have the page */
 	if (recovery != RECOVER_CRASH || one_in(2))
-		memset(saved_lease_page, 0, sizeof(saved_lease_page));
+		saved_lease_page.is_whole = false;
 	n_crashes++;
 	n_forks += recovery != RECOVER_CRASH;
 	recover(recovery);
@@ -130,22 +126,17 @@ no_events(void)
 static void
 run_history(uint64 this_seed)
 {
+	CLEAR(history_data);
+	CLEAR(server_data);
 	seed_chance(this_seed);
 	now_ns = 1000 * SEC;
 	clock_offset_ns = START_CLOCK;
-	is_violated = is_over = false;
-	incarnation = 0;
 	swarm = (Swarm) {.burst = 1, .step_ns = 1, .first_xid = FIRST_XID};
-	memset(saved_lease_page, 0, sizeof(saved_lease_page));
-	reset_storage();
-	reset_server();
-	reset_check();
 	create_extension();
 	run_processes(no_events);
 	draw_swarm();
-	reset_workload();
 	recover(RECOVER_CRASH);
-	while (!is_violated && !is_over && incarnation++ < MAX_INCARNATIONS)
+	while (!is_over && incarnation++ < MAX_INCARNATIONS)
 	{
 		begin_incarnation();
 		start_workload();
@@ -179,7 +170,7 @@ main(int argc, char **argv)
 		if (option == 'w')
 			is_weak = true;
 		else if (option == 'v')
-			verbose++;
+			is_verbose = true;
 		else if (option == 't')
 			end = time(NULL) + atoi(optarg);
 		else

@@ -4,11 +4,11 @@
  *		Chance, time, and the processes of the simulated server.
  *
  * One thread runs all processes as coroutines, one at a time.  A process runs until it sleeps,
- * or until so many scheduling points as chance has given it.  All chance comes from the seed,
+ * or until as many scheduling points as chance has given it.  All chance comes from the seed,
  * all time from here: a seed is a history, for ever.
  *
  * All variables of the sources are in one section (core.ld).  A switch to another process
- * saves it, and loads that of the other process.
+ * saves the section, and loads that of the other process.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,12 +19,9 @@
 #include <ucontext.h>
 
 #define STACK_SIZE		(256 * 1024)
+#define MAX_POINTS		400000	/* a call with more scheduling points has no end */
 
-/* A call with more scheduling points than this has no end. */
-#define MAX_POINTS		400000
-
-extern char __start_core_data[];
-extern char __stop_core_data[];
+extern char __start_core_data[], __stop_core_data[];
 
 #define IMAGE_SIZE		((size_t) (__stop_core_data - __start_core_data))
 
@@ -37,17 +34,13 @@ typedef struct Coroutine
 	char	   *image;
 } Coroutine;
 
-Process		processes[MAX_PROCESSES];
-Process    *me = NULL;
-int64		now_ns;
-int64		clock_offset_ns;
+Process		processes[MAX_PROCESSES], *me = NULL;
+int64		now_ns, clock_offset_ns;
 uint64		seed;
-int			incarnation;
-int			verbose = 0;
-bool		is_violated;
-bool		is_over;
+HISTORY_LOCAL int incarnation = 0;
+bool		is_verbose, is_violated;
+HISTORY_LOCAL bool is_over = false;
 const char *crash_reason;
-
 PROCESS_LOCAL int points_of_call = 0;
 
 static Coroutine coroutines[MAX_PROCESSES];
@@ -55,8 +48,10 @@ static jmp_buf scheduler;
 static int	loaded = -1;		/* the process whose image is in core_data */
 static char *pristine;
 static int	points_left;
-static uint64 steps;
+HISTORY_LOCAL static uint64 steps = 0;
 static uint64 chance;
+
+FN(void, seed_chance, (uint64 of_history), seed = of_history; chance = seed * UINT64CONST(0xD1342543DE82EF95);)
 
 /* splitmix64 */
 static uint64
@@ -69,26 +64,9 @@ rnd64(void)
 	return z ^ (z >> 31);
 }
 
-void
-seed_chance(uint64 of_history)
-{
-	seed = of_history;
-	chance = of_history * UINT64CONST(0xD1342543DE82EF95);
-	steps = 0;
-}
-
-/* From 0 to n - 1 */
-uint32
-rnd(uint32 n)
-{
-	return (uint32) ((rnd64() >> 32) * n >> 32);
-}
-
-bool
-one_in(int64 n)
-{
-	return n > 0 && rnd((uint32) n) == 0;
-}
+/* From 0 to n - 1, n at most 2^32 */
+FN(uint32, rnd, (int64 n), return (uint32) ((rnd64() >> 32) * (uint64) n >> 32);)
+FN(bool, one_in, (int64 n), return n > 0 && rnd(n) == 0;)
 
 /* From least to most, each power of two as often as the next one */
 int64
@@ -99,52 +77,38 @@ rnd_scale(int64 least, int64 most)
 
 	while (least << (powers + 1) <= most)
 		powers++;
-	from = least << rnd((uint32) powers + 1);
+	from = least << rnd(powers + 1);
 	return Min(from + (int64) (rnd64() % (uint64) from), most);
 }
 
+static void
+print_line(const char *fmt, va_list arguments)
+{
+	if (!is_script)
+		printf("%8" INT64_MODIFIER "u %12.6f %d: ", steps, (double) now_ns / SEC, me != NULL ? me->number : -1);
+	vprintf(fmt, arguments);
+	putchar('\n');
+}
+
 void
-print_trace(const char *fmt,...)
+trace(const char *fmt,...)
 {
 	va_list		arguments;
 
-	printf("%8" INT64_MODIFIER "u %12.6f ", steps, (double) now_ns / SEC);
-	printf(me != NULL ? "%d: " : "-: ", me != NULL ? me->number : 0);
 	va_start(arguments, fmt);
-	vprintf(fmt, arguments);
+	if (is_verbose)
+		print_line(fmt, arguments);
 	va_end(arguments);
-	putchar('\n');
 }
 
 static void
 switch_to_scheduler(void)
 {
-	Coroutine  *coroutine = &coroutines[me->number];
-
-	if (_setjmp(coroutine->goes_on) == 0)
+	if (_setjmp(coroutines[me->number].goes_on) == 0)
 		_longjmp(scheduler, 1);
 }
 
-/* The history ends here. */
-void
-violation(const char *fmt,...)
-{
-	va_list		arguments;
-
-	if (!is_violated)
-	{
-		printf("VIOLATION of seed " UINT64_FORMAT ", incarnation %d, step " UINT64_FORMAT ", process %d: ",
-			   seed, incarnation, steps, me != NULL ? me->number : -1);
-		va_start(arguments, fmt);
-		vprintf(fmt, arguments);
-		va_end(arguments);
-		putchar('\n');
-	}
-	is_violated = true;
-	while (me != NULL)
-		switch_to_scheduler();
-}
-
+/* The server does not run on. */
 void
 crash(const char *reason)
 {
@@ -154,12 +118,22 @@ crash(const char *reason)
 		switch_to_scheduler();
 }
 
-/* Enough has happened. */
+FN(void, end_history, (void), is_over = true; crash("the history is over");)
+
 void
-end_history(void)
+violation(const char *fmt,...)
 {
-	is_over = true;
-	crash("the history is over");
+	va_list		arguments;
+
+	va_start(arguments, fmt);
+	if (!is_violated)
+	{
+		printf("VIOLATION of seed " UINT64_FORMAT ", incarnation %d: ", seed, incarnation);
+		print_line(fmt, arguments);
+	}
+	va_end(arguments);
+	is_violated = true;
+	end_history();
 }
 
 /* Another process may run here. */
@@ -174,18 +148,12 @@ scheduling_point(void)
 		switch_to_scheduler();
 }
 
-void
-sleep_until(int64 ns, const volatile void *awaited)
-{
-	me->wakes_at = ns;
-	me->awaits = awaited;
-	switch_to_scheduler();
-}
+FN(void, sleep_until, (int64 ns, const volatile void *awaited), me->wakes_at = ns; me->awaits = awaited; switch_to_scheduler();)
 
 void
-nap(int64 ms)
+nap(int64 ns)
 {
-	int64		until = now_ns + ms * MS;
+	int64		until = now_ns + ns;
 
 	while (now_ns < until)
 		sleep_until(until, NULL);
@@ -197,27 +165,13 @@ wake(const volatile void *awaited)
 	for (int i = 0; i < MAX_PROCESSES; i++)
 	{
 		if (processes[i].awaits == awaited)
-		{
-			processes[i].awaits = NULL;
 			processes[i].wakes_at = 0;
-		}
 	}
 }
 
-/* The variables of the sources as they are before anything was called */
-void
-save_pristine(void)
-{
-	pristine = malloc(IMAGE_SIZE);
-	memcpy(pristine, __start_core_data, IMAGE_SIZE);
-}
-
-/* Another process in place of this one */
-void
-load_pristine(void)
-{
-	memcpy(__start_core_data, pristine, IMAGE_SIZE);
-}
+/* The variables of the sources as they are before anything was called, as in another process */
+FN(void, load_pristine, (void), memcpy(__start_core_data, pristine, IMAGE_SIZE);)
+FN(void, save_pristine, (void), pristine = malloc(IMAGE_SIZE); memcpy(pristine, __start_core_data, IMAGE_SIZE);)
 
 void
 start_process(int number, void (*main) (void))
@@ -233,7 +187,6 @@ start_process(int number, void (*main) (void))
 	getcontext(&coroutine->start);
 	coroutine->start.uc_stack.ss_sp = coroutine->stack;
 	coroutine->start.uc_stack.ss_size = STACK_SIZE;
-	coroutine->start.uc_link = NULL;
 	makecontext(&coroutine->start, main, 0);
 	coroutine->has_started = false;
 	processes[number] = (Process) {.number = number, .is_alive = true};
@@ -254,7 +207,7 @@ dispatch(Process *process)
 	}
 	process->awaits = NULL;
 	process->wakes_at = 0;
-	points_left = 1 + (int) rnd(2 * (uint32) swarm.burst);
+	points_left = 1 + (int) rnd(2 * swarm.burst);
 	me = process;
 	if (_setjmp(scheduler) == 0)
 	{
@@ -271,18 +224,17 @@ static Process *
 choose(void)
 {
 	Process    *ready[MAX_PROCESSES];
-	uint32		n_ready = 0;
+	int			n_ready = 0;
 	int64		next = NEVER;
 
 	for (int i = 0; i < MAX_PROCESSES; i++)
 	{
 		int64		at = Max(processes[i].wakes_at, processes[i].stalled_until);
 
-		if (!processes[i].is_alive)
-			continue;
-		if (at <= now_ns)
+		if (processes[i].is_alive && at <= now_ns)
 			ready[n_ready++] = &processes[i];
-		next = Min(next, at);
+		if (processes[i].is_alive)
+			next = Min(next, at);
 	}
 	if (n_ready > 0)
 		return ready[rnd(n_ready)];
@@ -292,21 +244,21 @@ choose(void)
 	return NULL;
 }
 
-/* Run until a crash, a violation, or the end of the history, which events() says by a crash. */
+/* Run until a crash, and let events happen before each step. */
 void
 run_processes(void (*events) (void))
 {
 	crash_reason = NULL;
-	while (crash_reason == NULL && !is_violated)
+	while (crash_reason == NULL)
 	{
 		Process    *chosen;
 
-		events();
 		steps++;
+		events();
 		chosen = choose();
 		if (chosen == NULL)
 			continue;
-		now_ns += rnd((uint32) swarm.step_ns);
+		now_ns += rnd(swarm.step_ns);
 		dispatch(chosen);
 		if (one_in(swarm.stall_1in))
 			chosen->stalled_until = now_ns + rnd_scale(MS, one_in(20) ? 4000 * SEC : 20 * SEC);

@@ -33,72 +33,62 @@
 #include "shmem/slots.h"
 
 #define MAX_HELD		8
-#define MAX_ANSWERS		256
+#define MAX_SEGMENTS	4
 #define ARENA_SIZE		(64 * 1024)
 #define LW_EXCLUSIVELY	((uint32) 1 << 31)
 
 /* Variables of each process */
 PROCESS_LOCAL volatile sig_atomic_t InterruptPending = false;
-PROCESS_LOCAL volatile uint32 InterruptHoldoffCount = 0;
-PROCESS_LOCAL volatile uint32 CritSectionCount = 0;
+PROCESS_LOCAL volatile uint32 InterruptHoldoffCount = 0, CritSectionCount = 0;
 PROCESS_LOCAL sigjmp_buf *PG_exception_stack = NULL;
 PROCESS_LOCAL ErrorContextCallback *error_context_stack = NULL;
 PROCESS_LOCAL MemoryContext CurrentMemoryContext = NULL;
 PROCESS_LOCAL PGPROC *MyProc = NULL;
 PROCESS_LOCAL struct Latch *MyLatch = NULL;
-PROCESS_LOCAL int MyProcPid = 0;
-PROCESS_LOCAL int ParallelWorkerNumber = -1;
+PROCESS_LOCAL int MyProcPid = 0, ParallelWorkerNumber = -1, synchronous_commit = SYNCHRONOUS_COMMIT_ON;
 PROCESS_LOCAL bool InitializingParallelWorker = false;
-PROCESS_LOCAL int synchronous_commit = SYNCHRONOUS_COMMIT_ON;
 PROCESS_LOCAL NodeSpec configured_node = {{0, 0}, 0};
 PROCESS_LOCAL int scru64_rollback_allowance = 10000;
 PROCESS_LOCAL char *scru64_realm = "";
 PROCESS_LOCAL SnapshotData active_snapshot = {.snapshot_type = SNAPSHOT_MVCC};
 PROCESS_LOCAL XactCallback xact_callback = NULL;
 PROCESS_LOCAL int error_code = 0;
-static PROCESS_LOCAL const char *error_message = NULL;
-static PROCESS_LOCAL LWLock *held_locks[MAX_HELD] = {NULL};
-static PROCESS_LOCAL int n_held = 0;
-static PROCESS_LOCAL int spinlocks = 0;
-static PROCESS_LOCAL uint64 own_xid = 0;
+PROCESS_LOCAL static const char *error_message = NULL;
+PROCESS_LOCAL static LWLock *held_locks[MAX_HELD] = {NULL};
+PROCESS_LOCAL static int n_held = 0, spinlocks = 0;
+PROCESS_LOCAL static uint64 own_xid = 0;
 
 /* Variables of the server */
-MemoryContext TopTransactionContext = (MemoryContext) 0;
-MemoryContext TopMemoryContext = (MemoryContext) 1;
-static LWLockPadded main_locks[NUM_INDIVIDUAL_LWLOCKS];
+MemoryContext TopTransactionContext = (MemoryContext) 0, TopMemoryContext = (MemoryContext) 1;
+SERVER_LOCAL static LWLockPadded main_locks[NUM_INDIVIDUAL_LWLOCKS] = {{{0}}};
 LWLockPadded *MainLWLockArray = main_locks;
-PGPROC		procs[MAX_PROCESSES + MAX_PREPARED];
+SERVER_LOCAL PGPROC procs[MAX_PROCESSES + MAX_PREPARED] = {{{0}}};
 static PROC_HDR proc_header = {.allProcs = procs};
 PROC_HDR   *ProcGlobal = &proc_header;
 PGPROC	   *PreparedXactProcs = &procs[MAX_PROCESSES];
-int			MaxBackends = MAX_PROCESSES;
-int			max_prepared_xacts = MAX_PREPARED;
-int			max_wal_senders = 1;
+int			MaxBackends = MAX_PROCESSES, max_prepared_xacts = MAX_PREPARED, max_wal_senders = 1;
 char	   *SyncRepStandbyNames = "";
 const char *const GucSource_Names[PGC_S_SESSION + 1] = {NULL};
 BackgroundWorker *MyBgworkerEntry = NULL;
 pg_prng_state pg_global_prng_state;
 
-Latch		latches[MAX_PROCESSES];
-bool		is_canceled[MAX_PROCESSES];
-uint64		next_xid;
-uint64		latest_completed;
+SERVER_LOCAL Latch latches[MAX_PROCESSES] = {{0}};
+SERVER_LOCAL bool is_canceled[MAX_PROCESSES] = {0};
+uint64		next_xid, latest_completed;
 
-static char arenas[MAX_PROCESSES][2][ARENA_SIZE];
+static char arenas[MAX_PROCESSES][2][ARENA_SIZE];	/* memory of a transaction, and of its process */
 static size_t used[MAX_PROCESSES][2];
-static ConditionVariable *awaited_cv[MAX_PROCESSES];
-static bool is_queued[MAX_PROCESSES];	/* on awaited_cv, and not signaled yet */
-static Process *page_owner;
-static int	page_locks;
-static const char *segment_names[4];
-static void *segments[4];
-static size_t shared_used;
+SERVER_LOCAL static Process *page_owner = NULL;
+SERVER_LOCAL static int page_locks = 0;
+SERVER_LOCAL static const char *segment_names[MAX_SEGMENTS] = {NULL};
+SERVER_LOCAL static void *segments[MAX_SEGMENTS] = {NULL};
+SERVER_LOCAL static size_t shared_used = 0;
 
 /*
  * Errors
  */
 
-FAKE(bool, LWLockHeldByMe, (LWLock *lock), for (int i = 0; i < n_held; i++) if (held_locks[i] == lock) return true; return false;)
+FN(bool, LWLockHeldByMe, (LWLock *lock), int i = n_held; while (i > 0 && held_locks[i - 1] != lock) i--; return i > 0;)
 
 void
 must_be_quiet(const char *what)
@@ -109,17 +99,17 @@ must_be_quiet(const char *what)
 		violation("%s under the lock of the slots", what);
 }
 
-FAKE(bool, errstart, (int level, const char *domain), error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
-FAKE(bool, errstart_cold, (int level, const char *domain), return errstart(level, domain);)
-FAKE(int, errcode, (int code), error_code = code; return 0;)
-FAKE(int, errmsg, (const char *fmt,...), error_message = fmt; return 0;)
-FAKE(int, errmsg_internal, (const char *fmt,...), error_message = fmt; return 0;)
-FAKE(int, errdetail, (const char *fmt,...), return 0;)
-FAKE(int, errdetail_internal, (const char *fmt,...), return 0;)
-FAKE(int, errhint, (const char *fmt,...), return 0;)
-FAKE(int, geterrcode, (void), return error_code;)
-FAKE(void, FlushErrorState, (void), ;)
-FAKE(void, pg_re_throw, (void), siglongjmp(*PG_exception_stack, 1);)
+FN(bool, errstart, (int level, const char *domain), error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
+FN(bool, errstart_cold, (int level, const char *domain), return errstart(level, domain);)
+FN(int, errcode, (int code), error_code = code; return 0;)
+FN(int, errmsg, (const char *fmt,...), error_message = fmt; return 0;)
+FN(int, errmsg_internal, (const char *fmt,...), error_message = fmt; return 0;)
+FN(int, errdetail, (const char *fmt,...), return 0;)
+FN(int, errdetail_internal, (const char *fmt,...), return 0;)
+FN(int, errhint, (const char *fmt,...), return 0;)
+FN(int, geterrcode, (void), return error_code;)
+FN(void, FlushErrorState, (void), ;)
+FN(void, pg_re_throw, (void), siglongjmp(*PG_exception_stack, 1);)
 
 void
 errfinish(const char *file, int line, const char *function)
@@ -133,24 +123,13 @@ errfinish(const char *file, int line, const char *function)
 	pg_re_throw();
 }
 
-void
-raise_error(int code, const char *message)
-{
-	error_code = code;
-	error_message = message;
-	errfinish(NULL, 0, "postgres");
-	pg_unreachable();
-}
+FN(void, raise_error, (int code, const char *message), error_code = code; error_message = message; errfinish("", 0, "postgres"); abort();)
 
-void
-ExceptionalCondition(const char *condition, const char *type, const char *file, int line)
-{
-	violation("assertion in %s: %s", file, condition);
-	abort();
-}
+FN(void, ExceptionalCondition, (const char *condition, const char *type, const char *file, int line),
+   violation("assertion in %s: %s", file, condition); abort();)
 
 /* The address of all that no simulated process calls; see the Makefile. */
-FAKE(void, not_simulated, (void), fputs("a function is called that is not simulated\n", stderr); abort();)
+FN(void, not_simulated, (void), fputs("a function is called that is not simulated\n", stderr); abort();)
 
 /*
  * Memory: of the process, and of its transaction
@@ -159,30 +138,29 @@ FAKE(void, not_simulated, (void), fputs("a function is called that is not simula
 void *
 MemoryContextAlloc(MemoryContext context, Size size)
 {
-	int			number = context == TopMemoryContext;
-	void	   *at = arenas[me->number][number] + used[me->number][number];
+	size_t	   *end = &used[me->number][context == TopMemoryContext];
+	void	   *at = &arenas[me->number][context == TopMemoryContext][*end];
 
 	must_be_quiet("an allocation");
-	used[me->number][number] += MAXALIGN(size);
-	if (used[me->number][number] > ARENA_SIZE)
+	*end += MAXALIGN(size);
+	if (*end > ARENA_SIZE)
 		violation("out of memory");
-	memset(at, 0x7f, size);
-	return at;
+	return memset(at, 0x7f, size);
 }
 
-FAKE(void *, palloc, (Size size), return MemoryContextAlloc(CurrentMemoryContext, size);)
-FAKE(void, pfree, (void *at), must_be_quiet("pfree()");)
-FAKE(char *, pstrdup, (const char *text), return strcpy(palloc(strlen(text) + 1), text);)
-FAKE(char *, psprintf, (const char *fmt,...), return pstrdup(fmt);)
-FAKE(const char *, timestamptz_to_str, (TimestampTz time), return "";)
-FAKE(void, forget_transaction_memory, (void), used[me->number][0] = 0;)
+FN(void *, palloc, (Size size), return MemoryContextAlloc(CurrentMemoryContext, size);)
+FN(void, pfree, (void *at), must_be_quiet("pfree()");)
+FN(char *, pstrdup, (const char *text), return strcpy(palloc(strlen(text) + 1), text);)
+FN(char *, psprintf, (const char *fmt,...), return pstrdup(fmt);)
+FN(const char *, timestamptz_to_str, (TimestampTz time), return "";)
+FN(void, forget_transaction_memory, (void), used[me->number][0] = 0;)
 
-/* A hash table that is searched from its start */
+/* A hash table that forgets all but the entry found last: the session asks the server again. */
 struct HTAB
 {
 	Size		keysize;
-	long		n;
-	char		entries[MAX_ANSWERS][64];
+	bool		has_entry;
+	char		entry[64];
 };
 
 HTAB *
@@ -190,38 +168,29 @@ hash_create(const char *name, long n, const HASHCTL *control, int flags)
 {
 	HTAB	   *table = MemoryContextAlloc(control->hcxt, sizeof(HTAB));
 
-	table->keysize = control->keysize;
-	table->n = 0;
+	*table = (HTAB) {.keysize = control->keysize};
 	return table;
 }
 
 void *
 hash_search(HTAB *table, const void *key, HASHACTION action, bool *found)
 {
-	long		i = 0;
-
-	while (i < table->n && memcmp(table->entries[i], key, table->keysize) != 0)
-		i++;
-	if (i == table->n && action != HASH_ENTER)
+	if (action != HASH_ENTER && (!table->has_entry || memcmp(table->entry, key, table->keysize) != 0))
 		return NULL;
-	if (action == HASH_REMOVE)
-		memcpy(table->entries[i], table->entries[--table->n], sizeof(table->entries[0]));
-	else if (i == table->n && table->n++ < MAX_ANSWERS)
-		memcpy(table->entries[i], key, table->keysize);
-	return table->entries[i];
+	memcpy(table->entry, key, table->keysize);
+	table->has_entry = action != HASH_REMOVE;
+	return table->entry;
 }
 
-FAKE(long, hash_get_num_entries, (HTAB *table), return table->n;)
-FAKE(void, hash_seq_init, (HASH_SEQ_STATUS *all, HTAB *table), all->hashp = table; all->curBucket = (uint32) table->n;)
-/* from the last entry on: the one that was found last may be removed */
-FAKE(void *, hash_seq_search, (HASH_SEQ_STATUS *all),
-	 return all->curBucket > 0 ? all->hashp->entries[--all->curBucket] : NULL;)
+FN(long, hash_get_num_entries, (HTAB *table), return table->has_entry;)
 
 /*
  * Clocks, interrupts
  */
 
 extern int	__wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+FN(TimestampTz, time_of_ns, (int64 ns), return ns / 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;)
 
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *time)
@@ -235,7 +204,11 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 	return 0;
 }
 
-FAKE(TimestampTz, GetCurrentTimestamp, (void), return time_of_ns(now_ns + clock_offset_ns);)
+FN(TimestampTz, GetCurrentTimestamp, (void), return time_of_ns(now_ns + clock_offset_ns);)
+
+/* Processes look for cancels where they wait for the page or a latch. */
+FN(void, cancel, (Process *process), is_canceled[process->number] = true; SetLatch(&latches[process->number]);
+   if (process->awaits == &page_owner) process->wakes_at = 0;)
 
 void
 ProcessInterrupts(void)
@@ -250,10 +223,10 @@ ProcessInterrupts(void)
  * Locks
  */
 
-FAKE(int, LWLockNewTrancheId, (void), return LWTRANCHE_FIRST_USER_DEFINED;)
-FAKE(void, LWLockRegisterTranche, (int id, const char *name), ;)
-FAKE(void, LWLockInitialize, (LWLock *lock, int tranche), memset(lock, 0, sizeof(LWLock));)
-FAKE(void, LWLockReleaseAll, (void), while (n_held > 0) LWLockRelease(held_locks[n_held - 1]);)
+FN(int, LWLockNewTrancheId, (void), return LWTRANCHE_FIRST_USER_DEFINED;)
+FN(void, LWLockRegisterTranche, (int id, const char *name), ;)
+FN(void, LWLockInitialize, (LWLock *lock, int tranche), memset(lock, 0, sizeof(LWLock));)
+FN(void, LWLockReleaseAll, (void), while (n_held > 0) LWLockRelease(held_locks[n_held - 1]);)
 
 bool
 LWLockAcquire(LWLock *lock, LWLockMode mode)
@@ -277,12 +250,12 @@ void
 LWLockRelease(LWLock *lock)
 {
 	volatile uint32 *state = &lock->state.value;
-	int			i = n_held - 1;
+	int			i = 0;
 
-	while (i >= 0 && held_locks[i] != lock)
-		i--;
-	if (i < 0)
+	if (!LWLockHeldByMe(lock))
 		violation("a lock is released that is not held");
+	while (held_locks[i] != lock)
+		i++;
 	held_locks[i] = held_locks[--n_held];
 	release_view(lock);
 	*state = *state == LW_EXCLUSIVELY ? 0 : *state - 1;
@@ -331,24 +304,7 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock, bool dont_w
 	return page_locks++ > 0 ? LOCKACQUIRE_ALREADY_HELD : LOCKACQUIRE_OK;
 }
 
-void
-cancel(Process *process)
-{
-	is_canceled[process->number] = true;
-	latches[process->number].is_set = true;
-	wake(&latches[process->number]);
-	if (process->awaits == &page_owner)
-		process->wakes_at = 0;
-}
-
-static void
-unlock_page(void)
-{
-	release_view(&page_owner);
-	page_owner = NULL;
-	page_locks = 0;
-	wake(&page_owner);
-}
+FN(static void, unlock_page, (void), release_view(&page_owner); page_owner = NULL; page_locks = 0; wake(&page_owner);)
 
 bool
 LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock)
@@ -366,69 +322,46 @@ LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock)
  * Waits
  */
 
-FAKE(void, SetLatch, (Latch *latch), scheduling_point(); release_view(latch); latch->is_set = true; wake(latch);)
-FAKE(void, ResetLatch, (Latch *latch), acquire_view(latch); latch->is_set = false; scheduling_point();)
+FN(void, SetLatch, (Latch *latch), scheduling_point(); release_view(latch); latch->is_set = true; wake(latch);)
+FN(void, ResetLatch, (Latch *latch), acquire_view(latch); latch->is_set = false; scheduling_point();)
+
+static void
+check_wait(void)
+{
+	must_be_quiet("a wait");
+	if (n_held > 0 || page_owner == me)
+		violation("a wait with a lock");
+	if (is_script)
+		raise_error(ERRCODE_QUERY_CANCELED, "the clock stands");
+}
 
 int
 WaitLatch(Latch *latch, int events, long timeout_ms, uint32 wait_event)
 {
 	int64		until = now_ns + timeout_ms * MS;
 
-	must_be_quiet("a wait");
-	if (n_held > 0 || page_owner == me)
-		violation("a wait with a lock");
+	check_wait();
 	while (!latch->is_set && now_ns < until)
 		sleep_until(until, latch);
 	return latch->is_set ? WL_LATCH_SET : WL_TIMEOUT;
 }
 
-FAKE(void, ConditionVariableInit, (ConditionVariable *cv), memset(cv, 0, sizeof(*cv));)
-FAKE(void, ConditionVariableCancelSleep, (void), awaited_cv[me->number] = NULL;)
-
-void
-ConditionVariablePrepareToSleep(ConditionVariable *cv)
-{
-	release_view(cv);
-	acquire_view(cv);
-	awaited_cv[me->number] = cv;
-	is_queued[me->number] = true;
-	scheduling_point();
-}
+/* Whoever waits for a condition variable looks again after a while, also without a broadcast. */
+FN(void, ConditionVariableInit, (ConditionVariable *cv), ;)
+FN(void, ConditionVariableCancelSleep, (void), ;)
+FN(void, ConditionVariablePrepareToSleep, (ConditionVariable *cv), scheduling_point();)
+FN(void, ConditionVariableBroadcast, (ConditionVariable *cv), release_view(cv); wake(cv); scheduling_point();)
 
 bool
 ConditionVariableTimedSleep(ConditionVariable *cv, long timeout_ms, uint32 wait_event)
 {
 	int64		until = now_ns + timeout_ms * MS;
-	bool		is_signaled;
 
-	if (awaited_cv[me->number] != cv)
-	{
-		ConditionVariablePrepareToSleep(cv);
-		return false;
-	}
-	while (is_queued[me->number] && now_ns < until)
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT, (until - now_ns + MS - 1) / MS, wait_event);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-	is_signaled = !is_queued[me->number];
-	is_queued[me->number] = true;
-	return !is_signaled;
-}
-
-void
-ConditionVariableBroadcast(ConditionVariable *cv)
-{
-	release_view(cv);
-	for (int i = 0; i < MAX_PROCESSES; i++)
-	{
-		if (awaited_cv[i] != cv || !is_queued[i])
-			continue;
-		is_queued[i] = false;
-		SetLatch(&latches[i]);
-	}
-	scheduling_point();
+	check_wait();
+	sleep_until(until, cv);
+	acquire_view(cv);
+	CHECK_FOR_INTERRUPTS();
+	return now_ns >= until;
 }
 
 /*
@@ -478,23 +411,16 @@ GetTopFullTransactionId(void)
 	return FullTransactionIdFromU64(own_xid);
 }
 
-FAKE(void, RegisterXactCallback, (XactCallback callback, void *argument), xact_callback = callback;)
-FAKE(TransactionId, GetTopTransactionIdIfAny, (void), return MyProc->xid;)
-FAKE(bool, TransactionIdPrecedes, (TransactionId a, TransactionId b), return (int32) (a - b) < 0;)
-FAKE(int, xidComparator, (const void *a, const void *b),
+FN(void, RegisterXactCallback, (XactCallback callback, void *argument), xact_callback = callback;)
+FN(TransactionId, GetTopTransactionIdIfAny, (void), return MyProc->xid;)
+FN(bool, TransactionIdPrecedes, (TransactionId a, TransactionId b), return (int32) (a - b) < 0;)
+FN(int, xidComparator, (const void *a, const void *b),
 	 return (*(const TransactionId *) a > *(const TransactionId *) b) - (*(const TransactionId *) a < *(const TransactionId *) b);)
-FAKE(FullTransactionId, ReadNextFullTransactionId, (void), scheduling_point(); return FullTransactionIdFromU64(next_xid);)
-FAKE(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
+FN(FullTransactionId, ReadNextFullTransactionId, (void), scheduling_point(); return FullTransactionIdFromU64(next_xid);)
+FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
 
 /* Lock and unlock the array of processes. */
-void
-lock_procs(void)
-{
-	scheduling_point();
-	must_be_quiet("the lock of the processes");
-	acquire_view(procs);
-	release_view(procs);
-}
+FN(void, lock_procs, (void), scheduling_point(); must_be_quiet("ProcArrayLock"); acquire_view(procs); release_view(procs);)
 
 bool
 TransactionIdIsInProgress(TransactionId xid)
@@ -536,17 +462,17 @@ GetSnapshotData(Snapshot snapshot)
  * Others
  */
 
-FAKE(bool, RecoveryInProgress, (void), return false;)
-FAKE(void, PreventCommandDuringRecovery, (const char *name), ;)
-FAKE(bool, superuser, (void), return true;)
-FAKE(void, check_server_settings, (void), ;)
-FAKE(const char *, bad_environment_spec, (void), return NULL;)
-FAKE(GucSource, own_node_spec_source, (void), return PGC_S_DEFAULT;)
-FAKE(GucSource, refused_node_spec_source, (void), return PGC_S_DEFAULT;)
-FAKE(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it), return CppAsString2(PG_VERSION_NUM);)
-FAKE(bool, RegisterDynamicBackgroundWorker, (BackgroundWorker *worker, BackgroundWorkerHandle **handle), return true;)
+FN(bool, RecoveryInProgress, (void), return false;)
+FN(void, PreventCommandDuringRecovery, (const char *name), ;)
+FN(bool, superuser, (void), return true;)
+FN(void, check_server_settings, (void), ;)
+FN(const char *, bad_environment_spec, (void), return NULL;)
+FN(GucSource, own_node_spec_source, (void), return PGC_S_DEFAULT;)
+FN(GucSource, refused_node_spec_source, (void), return PGC_S_DEFAULT;)
+FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it), return CppAsString2(PG_VERSION_NUM);)
+FN(bool, RegisterDynamicBackgroundWorker, (BackgroundWorker *worker, BackgroundWorkerHandle **handle), return true;)
 /* now and then so great that the counter is soon full */
-FAKE(uint32, pg_prng_uint32, (pg_prng_state *state), return one_in(6) ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
+FN(uint32, pg_prng_uint32, (pg_prng_state *state), return one_in(6) ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
 
 /*
  * Starts and ends
@@ -555,10 +481,8 @@ FAKE(uint32, pg_prng_uint32, (pg_prng_state *state), return one_in(6) ? PG_UINT3
 void
 check_nothing_held(const char *what)
 {
-	if (n_held > 0 || spinlocks > 0 || page_owner == me || InterruptHoldoffCount != 0)
+	if (n_held > 0 || spinlocks > 0 || page_owner == me || InterruptHoldoffCount + CritSectionCount != 0)
 		violation("%s returns with a lock", what);
-	if (CritSectionCount != 0 || awaited_cv[me->number] != NULL)
-		violation("%s returns in a critical section, or from a wait that goes on", what);
 }
 
 /* What PostgreSQL does after an error */
@@ -580,26 +504,12 @@ void
 begin_process(void)
 {
 	see_all();
-	memset(used[me->number], 0, sizeof(used[0]));
+	used[me->number][0] = used[me->number][1] = 0;
 	MyProc = &procs[me->number];
+	compat_proc_number(MyProc) = me->number;
 	MyProcPid = MyProc->pid = me->number + 1;
 	MyLatch = &latches[me->number];
 	MyLatch->is_set = is_canceled[me->number] = false;
 	/* look for cancels wherever a process can be canceled */
 	InterruptPending = true;
-}
-
-void
-reset_server(void)
-{
-	reset_memory();
-	memset(main_locks, 0, sizeof(main_locks));
-	memset(procs, 0, sizeof(procs));
-	for (int i = 0; i < lengthof(procs); i++)
-		procs[i].pgprocno = i;
-	memset(awaited_cv, 0, sizeof(awaited_cv));
-	memset(segments, 0, sizeof(segments));
-	page_owner = NULL;
-	page_locks = 0;
-	shared_used = 0;
 }

@@ -13,7 +13,6 @@
 #include "pg_compat.h"
 
 #include "access/xact.h"
-#include "access/xlogdefs.h"
 #include "storage/proc.h"
 #include "utils/snapshot.h"
 
@@ -23,18 +22,24 @@
 #define MS				INT64CONST(1000000)
 #define SEC				(1000 * MS)
 #define NEVER			INT64_MAX
-
 #define START_CLOCK		(INT64CONST(1750000000) * SEC)
 #define FIRST_XID		4
 
-/* A variable that each process has for itself: see core.ld. */
+/* A function of a line or two, as most of those in place of PostgreSQL's */
+#define FN(type, name, arguments, ...) type name arguments { __VA_ARGS__ }
+
+/*
+ * Variables in a section.  Each process has its own of the first (core.ld says more); a start
+ * of the server clears the second, and a history begins with all of the third cleared.
+ */
 #define PROCESS_LOCAL	__attribute__((section("core_data")))
-
-/* A function in place of PostgreSQL's that does little */
-#define FAKE(type, name, arguments, ...)	type name arguments { __VA_ARGS__ }
-
-#define time_of_ns(ns) \
-	((ns) / 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+#define SERVER_LOCAL	__attribute__((section("server_data")))
+#define HISTORY_LOCAL	__attribute__((section("history_data")))
+#define CLEAR(section) \
+	do { \
+		extern char __start_##section[], __stop_##section[]; \
+		memset(__start_##section, 0, (size_t) (__stop_##section - __start_##section)); \
+	} while (0)
 
 /* schedule.c: chance, time, and the processes */
 
@@ -46,23 +51,19 @@ typedef struct Process
 	bool		is_alive;
 	int64		wakes_at;		/* asleep until this time */
 	int64		stalled_until;
-	const volatile void *awaits;	/* or until somebody wakes this; NULL: nothing */
+	const volatile void *awaits;	/* or until another process wakes this */
 } Process;
 
-extern Process processes[MAX_PROCESSES];
-extern Process *me;				/* NULL: the scheduler runs */
-extern int64 now_ns;			/* the monotonic clock */
-extern int64 clock_offset_ns;	/* what the clock is ahead of it */
+extern Process processes[MAX_PROCESSES], *me;	/* me is NULL: the scheduler runs */
+extern int64 now_ns, clock_offset_ns;	/* the monotonic clock, and how far the clock is ahead of it */
 extern uint64 seed;
 extern int	incarnation;		/* of the server, in this history */
-extern int	verbose;
-extern bool is_violated;
-extern bool is_over;			/* the history */
+extern bool is_verbose, is_violated, is_over;
 extern const char *crash_reason;	/* NULL: the server runs */
 extern int	points_of_call;
 
 extern void seed_chance(uint64 of_history);
-extern uint32 rnd(uint32 n);
+extern uint32 rnd(int64 n);
 extern bool one_in(int64 n);
 extern int64 rnd_scale(int64 least, int64 most);
 extern void save_pristine(void);
@@ -71,65 +72,44 @@ extern void start_process(int number, void (*main) (void));
 extern void run_processes(void (*events) (void));
 extern void scheduling_point(void);
 extern void sleep_until(int64 ns, const volatile void *awaited);
-extern void nap(int64 ms);
+extern void nap(int64 ns);
 extern void wake(const volatile void *awaited);
 extern void violation(const char *fmt,...) pg_attribute_printf(1, 2);
-extern void print_trace(const char *fmt,...) pg_attribute_printf(1, 2);
+extern void trace(const char *fmt,...) pg_attribute_printf(1, 2);
 extern void crash(const char *reason);
 extern void end_history(void);
 
 /* one of the values, by chance */
 #define PICK(...)		(((const int64[]) {__VA_ARGS__})[rnd(lengthof(((const int64[]) {__VA_ARGS__})))])
 
-#define trace(...) \
-	do { \
-		if (verbose) \
-			print_trace(__VA_ARGS__); \
-	} while (0)
-
-/* main.c: what the history is like, as drawn from its seed; 1in: once in so many times, 0 never */
+/* main.c: what a history is like.  1in: once in so many times, 0 never */
 
 #define MAX_NODES		8
 
 typedef struct Swarm
 {
-	int			sessions;
-	bool		has_worker;
-	bool		has_parallel;
-	bool		has_standby;
+	int64		sessions, n_nodes, watermarks;	/* watermarks: of 100 statements */
+	bool		has_worker, has_parallel, has_standby;
 	bool		is_slow;		/* each flush takes longer than the ceiling is ahead */
 	bool		loads_late;		/* sessions load the library when they use it */
-	bool		serials_end;	/* serial numbers of start markers are used up */
-	int			burst;			/* scheduling points until another process runs */
-	int64		step_ns;
-	int			flush_ms;
-	int64		max_jump;
-	int			jump_1in;
-	int			crash_1in;
-	int			cancel_1in;
-	int			set_1in;
-	int			allowance_1in;
-	int			standby_1in;
-	int			stall_1in;
-	int			fail_1in;
-	int			lose_1in;
-	int			lose_page_1in;
-	int			watermarks;		/* of 100 statements */
-	int			n_nodes;
+	int64		burst;			/* scheduling points until another process runs */
+	int64		step_ns, flush_ms, max_jump;
+	int64		jump_1in, crash_1in, cancel_1in, set_1in, allowance_1in, standby_1in, stall_1in,
+				fail_1in, lose_1in, lose_page_1in, serials_1in;
 	Scru64Node	nodes[MAX_NODES];
 	uint64		first_xid;
 } Swarm;
 
 extern Swarm swarm;
+extern bool is_script;
 
 /* memory.c: atomics, as weak as C11 allows */
 
-#define SHARED_SIZE		(256 * 1024)
+#define SHARED_SIZE		(64 * 1024)
 
 extern bool is_weak;
 extern char shared_memory[SHARED_SIZE];
 
-extern void reset_memory(void);
 extern void see_all(void);
 extern void acquire_view(const volatile void *lock);
 extern void release_view(const volatile void *lock);
@@ -143,8 +123,7 @@ extern Latch latches[MAX_PROCESSES];
 extern bool is_canceled[MAX_PROCESSES];
 extern SnapshotData active_snapshot;
 extern int	error_code;
-extern uint64 next_xid;
-extern uint64 latest_completed;
+extern uint64 next_xid, latest_completed;
 extern XactCallback xact_callback;
 
 pg_noreturn extern void raise_error(int code, const char *message);
@@ -154,52 +133,42 @@ extern void release_everything(void);
 extern void forget_transaction_memory(void);
 extern void lock_procs(void);
 extern void cancel(Process *process);
-extern void reset_server(void);
 extern void begin_process(void);
 extern uint64 next_after(uint64 xid);
+extern TimestampTz time_of_ns(int64 ns);
 
 /* storage.c: the page, the WAL, the standby */
 
 typedef enum RecordType
 {
-	RECORD_ANY,
-	RECORD_CEILING,
-	RECORD_COMMIT,				/* also of a prepared transaction */
-	RECORD_PREPARE
+	RECORD_ANY, RECORD_CEILING, RECORD_COMMIT, RECORD_PREPARE
 } RecordType;
 
 typedef enum Recovery
 {
-	RECOVER_CRASH,
-	RECOVER_FAILOVER,			/* the standby is promoted */
-	RECOVER_RESTORE				/* to a point in time */
+	RECOVER_CRASH, RECOVER_FAILOVER, RECOVER_RESTORE
 } Recovery;
 
-extern XLogRecPtr flushed;
-extern XLogRecPtr standby_flushed;
+extern XLogRecPtr flushed, standby_flushed;
 
 extern XLogRecPtr wal_insert(RecordType type, int transaction, uint64 xid);
 extern uint64 ceiling_at(XLogRecPtr lsn);
 extern bool waits_for_standby(void);
 extern void wait_for_standby(XLogRecPtr lsn);
 extern void storage_events(void);
-extern void reset_storage(void);
 extern void recover(Recovery recovery);
 
 /* check.c: what must hold */
 
 typedef enum TransactionState
 {
-	TRANSACTION_ABORTED,
-	TRANSACTION_OPEN,
-	TRANSACTION_PREPARED,
-	TRANSACTION_COMMITTED
+	TRANSACTION_ABORTED, TRANSACTION_OPEN, TRANSACTION_PREPARED, TRANSACTION_COMMITTED
 } TransactionState;
 
 typedef struct Transaction
 {
 	uint64		xid;
-	TransactionState state;
+	TransactionState state, recovered;	/* recovered: by the WAL */
 	uint64		visible_at;		/* when new snapshots saw it: commits are counted */
 	int			first_id;		/* its IDs are in issued[] from here on */
 } Transaction;
@@ -219,14 +188,12 @@ typedef struct Issued
 #define MAX_ISSUED		32768
 
 extern Transaction transactions[MAX_TRANSACTIONS];
-extern int	n_transactions;
 extern Issued issued[MAX_ISSUED];
-extern int	n_issued;
+extern int	n_transactions, n_issued;
 extern uint64 visible_count;
 extern uint64 max_tick;			/* of the IDs that count */
-extern int	set_count;			/* how often IDs may have gone back */
+extern int	set_count;			/* how often IDs or watermarks may have gone back */
 
-extern void reset_check(void);
 extern void begin_call(void);
 extern void end_call(const char *what);
 extern void node_is_set(void);
@@ -250,7 +217,6 @@ extern void history_forks(bool is_failover);
 extern void create_extension(void);
 extern void start_workload(void);
 extern void workload_events(void);
-extern void reset_workload(void);
-extern void finish_transactions(const TransactionState *recovered, bool forks);
+extern void recover_transactions(bool forks);
 
 #endif							/* SIM_H */

@@ -33,25 +33,19 @@ typedef struct Record
 typedef struct File
 {
 	bool		has_page;
-	char		page[BLCKSZ];
+	char		page[BLCKSZ] pg_attribute_aligned(8);
 } File;
 
 static Record wal[MAX_RECORDS];
-static int	n_records;
-static XLogRecPtr inserted;
-XLogRecPtr	flushed;
-XLogRecPtr	standby_flushed;
-static XLogRecPtr redo;			/* recovery begins here */
-static WalSndCtlData senders;
+HISTORY_LOCAL static int n_records = 0;
+HISTORY_LOCAL XLogRecPtr flushed = 0, standby_flushed = 0;
+HISTORY_LOCAL static XLogRecPtr inserted = 0, redo = 0;	/* redo: recovery begins there */
+HISTORY_LOCAL static File file = {0}, synced = {0};	/* synced: as of the last checkpoint */
+SERVER_LOCAL static bool is_read = false, is_dirty = false, is_lost = false;	/* is_lost: the file has lost a write */
+SERVER_LOCAL static LWLock content_lock = {0};
+SERVER_LOCAL static WalSndCtlData senders = {0};
 static SMgrRelationData relation;
-
-static File file;
-static File synced;				/* as of the last checkpoint */
-static bool is_lost;			/* the file has lost a write */
-static char buffer[BLCKSZ] pg_attribute_aligned(64);
-static bool is_read;
-static bool is_dirty;
-static LWLock content_lock;
+static char buffer[BLCKSZ] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 
 char	   *BufferBlocks = buffer;
 int			NBuffers = 1;
@@ -77,11 +71,7 @@ wal_insert(RecordType type, int transaction, uint64 xid)
 	return inserted;
 }
 
-static uint64
-ceiling_of(const char *page)
-{
-	return *(const uint64 *) (PageGetContents((Page) page) + 2 * sizeof(uint32));
-}
+FN(static uint64, ceiling_of, (const char *page), return *(const uint64 *) (PageGetContents((Page) page) + 2 * sizeof(uint32));)
 
 /* The ceiling of the WAL up to an LSN */
 uint64
@@ -118,30 +108,25 @@ XLogFlush(XLogRecPtr lsn)
 	{
 		XLogRecPtr	target = inserted;
 
-		nap(swarm.is_slow ? 4500 + rnd(1500) : rnd((uint32) (one_in(3) ? swarm.flush_ms : Min(swarm.flush_ms, 10)) + 1));
+		nap(MS * (swarm.is_slow ? 4500 + rnd(1500) : rnd((one_in(3) ? swarm.flush_ms : Min(swarm.flush_ms, 10)) + 1)));
 		flushed = Max(flushed, target);
 	}
 	scheduling_point();
 }
 
-FAKE(XLogRecPtr, GetFlushRecPtr, (TimeLineID *timeline), scheduling_point(); return flushed;)
+FN(XLogRecPtr, GetFlushRecPtr, (TimeLineID *timeline), scheduling_point(); return flushed;)
 
 /*
  * The standby
  */
 
-/* Would a commit of the session wait? */
-bool
-waits_for_standby(void)
-{
-	return swarm.has_standby && synchronous_commit > SYNCHRONOUS_COMMIT_LOCAL_FLUSH;
-}
+FN(bool, waits_for_standby, (void), return swarm.has_standby && synchronous_commit > SYNCHRONOUS_COMMIT_LOCAL_FLUSH;)
 
 void
 wait_for_standby(XLogRecPtr lsn)
 {
 	while (waits_for_standby() && senders.lsn[SYNC_REP_WAIT_FLUSH] < lsn && !is_canceled[me->number])
-		nap(5);
+		nap(5 * MS);
 }
 
 static void
@@ -150,7 +135,7 @@ run_standby(void)
 	XLogRecPtr	before = standby_flushed;
 
 	if (flushed > before)
-		standby_flushed = one_in(2) ? flushed : before + rnd((uint32) (flushed - before) + 1);
+		standby_flushed = one_in(2) ? flushed : before + rnd((int64) (flushed - before) + 1);
 	if (swarm.has_standby)
 		senders.lsn[SYNC_REP_WAIT_FLUSH] = Max(senders.lsn[SYNC_REP_WAIT_FLUSH], one_in(3) ? before : standby_flushed);
 }
@@ -168,20 +153,20 @@ do_io(const char *what)
 		raise_error(ERRCODE_IO_ERROR, what);
 }
 
-FAKE(SMgrRelation, smgropen, (RelFileLocator locator, BackendId backend), return &relation;)
-FAKE(void, smgrrelease, (SMgrRelation reln), ;)
-FAKE(bool, smgrexists, (SMgrRelation reln, ForkNumber fork), do_io("smgrexists()"); return file.has_page;)
-FAKE(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork), do_io("smgrnblocks()"); return file.has_page;)
-FAKE(void, smgrcreate, (SMgrRelation reln, ForkNumber fork, bool is_redo), do_io("smgrcreate()");)
-FAKE(void, smgrextend, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page, bool skip_fsync),
+FN(SMgrRelation, smgropen, (RelFileLocator locator, BackendId backend), return &relation;)
+FN(void, smgrrelease, (SMgrRelation reln), ;)
+FN(bool, smgrexists, (SMgrRelation reln, ForkNumber fork), do_io("smgrexists()"); return file.has_page;)
+FN(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork), do_io("smgrnblocks()"); return file.has_page;)
+FN(void, smgrcreate, (SMgrRelation reln, ForkNumber fork, bool is_redo), do_io("smgrcreate()");)
+FN(void, smgrextend, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page, bool skip_fsync),
 	 do_io("smgrextend()"); file.has_page = true; memcpy(file.page, page, BLCKSZ);)
-FAKE(void, smgrread, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page),
+FN(void, smgrread, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page),
 	 do_io("smgrread()"); memcpy(page, file.page, BLCKSZ);)
-FAKE(Oid, RelidByRelfilenumber, (Oid space, Oid number), scheduling_point(); return InvalidOid;)
-FAKE(void, LockBuffer, (Buffer number, int mode),
+FN(Oid, RelidByRelfilenumber, (Oid space, Oid number), scheduling_point(); return InvalidOid;)
+FN(void, LockBuffer, (Buffer number, int mode),
 	 LWLockAcquire(&content_lock, mode == BUFFER_LOCK_EXCLUSIVE ? LW_EXCLUSIVE : LW_SHARED);)
-FAKE(void, UnlockReleaseBuffer, (Buffer number), LWLockRelease(&content_lock);)
-FAKE(void, PageInit, (Page page, Size size, Size special),
+FN(void, UnlockReleaseBuffer, (Buffer number), LWLockRelease(&content_lock);)
+FN(void, PageInit, (Page page, Size size, Size special),
 	 memset(page, 0, size); ((PageHeader) page)->pd_upper = (LocationIndex) size;)
 
 Buffer
@@ -197,14 +182,7 @@ ReadBufferWithoutRelcache(RelFileLocator locator, ForkNumber fork, BlockNumber n
 	return 1;
 }
 
-void
-MarkBufferDirty(Buffer number)
-{
-	if (!LWLockHeldByMe(&content_lock))
-		violation("a buffer is changed without its lock");
-	is_dirty = true;
-	scheduling_point();
-}
+FN(void, MarkBufferDirty, (Buffer number), is_dirty = is_read = true; scheduling_point();)
 
 static void
 write_page(void)
@@ -217,13 +195,7 @@ write_page(void)
 	is_dirty = is_lost = false;
 }
 
-static void
-checkpoint(void)
-{
-	write_page();
-	synced = file;
-	redo = flushed = inserted;
-}
+FN(static void, checkpoint, (void), write_page(); synced = file; redo = flushed = inserted;)
 
 /* What other processes do with the page, if nobody has locked it, and with the WAL */
 void
@@ -241,7 +213,7 @@ storage_events(void)
 		checkpoint();
 	if (one_in(300) && is_free && !is_dirty)
 		is_read = false;
-	if (one_in(swarm.lose_1in) && is_free && !is_dirty && synced.has_page)
+	if (one_in(swarm.lose_1in) && is_free && !is_dirty && synced.has_page && !PageIsNew((Page) synced.page))
 	{
 		trace("the disk has lost the writes since the last checkpoint");
 		file = synced;
@@ -250,46 +222,33 @@ storage_events(void)
 	}
 }
 
-/*
- * Recovery
- */
-
+/* The file, and the states of the transactions, by the WAL */
 static void
-replay(void)
+replay(bool forks)
 {
-	for (int i = 0; i < n_records; i++)
-	{
-		if (wal[i].type != RECORD_CEILING || wal[i].end <= redo)
-			continue;
-		memset(file.page, 0, BLCKSZ);
-		memcpy(file.page, wal[i].page, CONTENTS);
-		PageSetLSN((Page) file.page, wal[i].end);
-		file.has_page = true;
-	}
-	synced = file;
-	redo = inserted;
-	is_read = is_dirty = is_lost = false;
-	memset(&content_lock, 0, sizeof(content_lock));
-}
-
-/* The states of the transactions, by the WAL */
-static void
-recover_transactions(bool forks)
-{
-	static TransactionState states[MAX_TRANSACTIONS];
-
-	memset(states, 0, sizeof(states));
 	latest_completed = swarm.first_xid - 1;
+	for (int i = 0; i < n_transactions; i++)
+		transactions[i].recovered = TRANSACTION_ABORTED;
 	for (int i = 0; i < n_records; i++)
 	{
-		latest_completed = Max(latest_completed, wal[i].xid);
-		if (wal[i].type == RECORD_PREPARE)
-			states[wal[i].transaction] = TRANSACTION_PREPARED;
-		else if (wal[i].type == RECORD_COMMIT)
-			states[wal[i].transaction] = TRANSACTION_COMMITTED;
+		const Record *record = &wal[i];
+
+		latest_completed = Max(latest_completed, record->xid);
+		if (record->type == RECORD_PREPARE)
+			transactions[record->transaction].recovered = TRANSACTION_PREPARED;
+		else if (record->type == RECORD_COMMIT)
+			transactions[record->transaction].recovered = TRANSACTION_COMMITTED;
+		else if (record->type == RECORD_CEILING && record->end > redo)
+		{
+			memset(&file, 0, sizeof(file));
+			memcpy(file.page, record->page, CONTENTS);
+			PageSetLSN((Page) file.page, record->end);
+			file.has_page = true;
+		}
 	}
 	next_xid = next_after(latest_completed);
-	finish_transactions(states, forks);
+	synced = file;
+	redo = inserted;
 }
 
 /* The server, or another one, starts from the WAL. */
@@ -297,35 +256,23 @@ void
 recover(Recovery recovery)
 {
 	bool		forks = recovery != RECOVER_CRASH;
-	XLogRecPtr	from = recovery == RECOVER_CRASH ? flushed : recovery == RECOVER_FAILOVER ? standby_flushed : wal[0].end;
-	XLogRecPtr	end = from + rnd((uint32) ((forks ? flushed : inserted) - from) + 1);
+	XLogRecPtr	from = !forks ? flushed : recovery == RECOVER_FAILOVER ? standby_flushed : wal[0].end;
+	XLogRecPtr	to = forks ? flushed : inserted;
+	XLogRecPtr	end = is_script ? to : from + rnd((int64) (to - from) + 1);
 
 	while (n_records > 1 && wal[n_records - 1].end > end)
 		n_records--;
 	inserted = flushed = wal[n_records - 1].end;
 	standby_flushed = forks ? flushed : Min(standby_flushed, flushed);
 	if (forks)
-		file.has_page = false;
+		redo = 0;
 	else if (one_in(4))
 		file = synced;
-	if (forks)
-		redo = 0;
-	replay();
+	CLEAR(server_data);
+	replay(forks);
 	trace("recovery%s: the ceiling is " UINT64_FORMAT, forks ? " of another history" : "", ceiling_at(inserted));
 	if (!forks && one_in(swarm.lose_page_1in))
 		file.has_page = false;
-	memset(&senders, 0, sizeof(senders));
 	senders.sync_standbys_status = SYNC_STANDBY_INIT | (swarm.has_standby ? SYNC_STANDBY_DEFINED : 0);
-	reset_server();
 	recover_transactions(forks);
-}
-
-/* No file, no WAL: the extension is about to be made. */
-void
-reset_storage(void)
-{
-	n_records = 0;
-	inserted = flushed = standby_flushed = redo = 0;
-	memset(&file, 0, sizeof(file));
-	replay();
 }

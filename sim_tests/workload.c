@@ -29,11 +29,12 @@ extern Datum scru64_check(PG_FUNCTION_ARGS);
 extern Datum scru64_set_ceiling(PG_FUNCTION_ARGS);
 extern Datum scru64_create_ceiling(PG_FUNCTION_ARGS);
 
-/* A prepared transaction, or none: -1 */
+/* A prepared transaction */
 typedef struct Prepared
 {
-	int			transaction;
+	bool		is_used;
 	bool		is_busy;
+	int			transaction;
 } Prepared;
 
 /* What a session asks its parallel worker for; the worker clears leader when it is done. */
@@ -47,27 +48,21 @@ typedef struct Request
 	NodeSpec	node;
 } Request;
 
-/* A node of the realm, and the tick up to which it is leased */
-typedef struct RealmNode
-{
-	Scru64Node	node;
-	uint64		until;
-} RealmNode;
+SERVER_LOCAL static Prepared prepared[MAX_PREPARED] = {{0}};
+SERVER_LOCAL static Request request = {0};
+SERVER_LOCAL static LocalTransactionId last_lxids[MAX_PROCESSES] = {0};
+SERVER_LOCAL static bool serials_are_set = false;	/* near their end, as after 16.7 million start markers */
+HISTORY_LOCAL static int server_allowance = 0;
+HISTORY_LOCAL static uint64 leased_until[REALM_NODES] = {0};
 
-static Prepared prepared[MAX_PREPARED];
-static Request request;
-static int	server_allowance;
-static LocalTransactionId last_lxids[MAX_PROCESSES];
-static RealmNode realm_nodes[REALM_NODES];
-
-static PROCESS_LOCAL int transaction = -1;
-static PROCESS_LOCAL bool has_library = false;
-static PROCESS_LOCAL bool has_snapshot = false;
-static PROCESS_LOCAL bool is_repeatable_read = false;
-static PROCESS_LOCAL uint64 snapshot_visible = 0;
-static PROCESS_LOCAL int snapshot_sets = 0;
-static PROCESS_LOCAL HeldLease held = {{0}};
-static PROCESS_LOCAL bool has_looked = false;
+PROCESS_LOCAL static int transaction = -1;
+PROCESS_LOCAL static bool has_library = false;
+PROCESS_LOCAL static bool has_snapshot = false;
+PROCESS_LOCAL static bool is_repeatable_read = false;
+PROCESS_LOCAL static uint64 snapshot_visible = 0;
+PROCESS_LOCAL static int snapshot_sets = 0;
+PROCESS_LOCAL static HeldLease held = {{0}};
+PROCESS_LOCAL static bool has_looked = false;
 
 /*
  * Transactions
@@ -112,11 +107,7 @@ call_before(XactEvent event)
 	scheduling_point();
 }
 
-static void
-complete(uint64 xid)
-{
-	latest_completed = Max(latest_completed, xid);
-}
+FN(static void, complete, (uint64 xid), latest_completed = Max(latest_completed, xid);)
 
 static void
 commit(void)
@@ -165,11 +156,11 @@ prepare(void)
 
 	call_before(XACT_EVENT_PRE_PREPARE);
 	xid = transactions[transaction].xid = U64FromFullTransactionId(GetTopFullTransactionId());
-	while (i < MAX_PREPARED && prepared[i].transaction >= 0)
+	while (i < MAX_PREPARED && prepared[i].is_used)
 		i++;
 	if (i == MAX_PREPARED)
 		raise_error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "maximum number of prepared transactions reached");
-	prepared[i] = (Prepared) {.transaction = transaction, .is_busy = true};
+	prepared[i] = (Prepared) {.is_used = true, .is_busy = true, .transaction = transaction};
 	lsn = wal_insert(RECORD_PREPARE, transaction, xid);
 	XLogFlush(lsn);
 	PreparedXactProcs[i].xid = (TransactionId) xid;
@@ -201,37 +192,33 @@ finish_prepared(Prepared *entry)
 	else
 		transactions[ended].state = TRANSACTION_ABORTED;
 	scheduling_point();
-	*entry = (Prepared) {.transaction = -1};
+	entry->is_used = entry->is_busy = false;
 }
 
-/* After a start of the server: what the WAL says of each transaction */
+/* The server has started: what the WAL says of each transaction */
 void
-finish_transactions(const TransactionState *recovered, bool forks)
+recover_transactions(bool forks)
 {
 	int			n_prepared = 0;
 
-	for (int i = 0; i < MAX_PREPARED; i++)
-		prepared[i] = (Prepared) {.transaction = -1};
 	for (int i = 0; i < n_transactions; i++)
 	{
 		TransactionState before = transactions[i].state;
 
-		transactions[i].state = recovered[i];
+		transactions[i].state = transactions[i].recovered;
 		/* a ROLLBACK PREPARED counts, though it is not in this WAL */
-		if (recovered[i] == TRANSACTION_PREPARED && (before == TRANSACTION_ABORTED || n_prepared == MAX_PREPARED))
+		if (transactions[i].state == TRANSACTION_PREPARED && (before == TRANSACTION_ABORTED || n_prepared == MAX_PREPARED))
 			transactions[i].state = TRANSACTION_ABORTED;
-		else if (recovered[i] == TRANSACTION_PREPARED)
+		else if (transactions[i].state == TRANSACTION_PREPARED)
 		{
 			PreparedXactProcs[n_prepared].xid = (TransactionId) transactions[i].xid;
-			prepared[n_prepared++].transaction = i;
+			prepared[n_prepared++] = (Prepared) {.is_used = true, .transaction = i};
 		}
-		else if (recovered[i] == TRANSACTION_COMMITTED && !forks && before != TRANSACTION_COMMITTED)
+		else if (transactions[i].state == TRANSACTION_COMMITTED && !forks && before != TRANSACTION_COMMITTED)
 			now_visible(i);
 	}
 	for (int i = 0; i < n_issued; i++)
 		issued[i].is_rolled_back |= transactions[issued[i].transaction].state == TRANSACTION_ABORTED;
-	memset(last_lxids, 0, sizeof(last_lxids));
-	request.leader = NULL;
 }
 
 /*
@@ -294,10 +281,10 @@ set_node(void)
 	NodeSpec	spec = {{0, 0}, 0};
 
 	if (!swarm.has_worker || one_in(2))
-		spec.node = swarm.nodes[rnd((uint32) swarm.n_nodes)];
+		spec.node = swarm.nodes[rnd(swarm.n_nodes)];
 	if (spec.node.node_id_size != 0 && n_issued > 0 && one_in(6))
 	{
-		const Issued *prev = &issued[rnd((uint32) n_issued)];
+		const Issued *prev = &issued[rnd(n_issued)];
 
 		if (prev->key == node_key(spec.node))
 			spec.node_prev = prev->id + (one_in(3) ? scru64_compose(rnd(20), 0) : 0);
@@ -386,6 +373,11 @@ run_statement(void)
 	if (!has_library && one_in(2))
 		return;
 	load_library();
+	if (one_in(swarm.serials_1in) && !serials_are_set && node_slots != NULL && node_slots->lock.state.value == 0)
+	{
+		serials_are_set = true;
+		node_slots->next_serial = SCRU64_MAX_NODE_CTR - rnd(6);
+	}
 	if (one_in(swarm.set_1in))
 		set_ceiling();
 	else if (kind < swarm.watermarks)
@@ -417,7 +409,7 @@ run_transaction(void)
 {
 	for (int i = 0; i < MAX_PREPARED; i++)
 	{
-		if (prepared[i].transaction >= 0 && !prepared[i].is_busy && one_in(6))
+		if (prepared[i].is_used && !prepared[i].is_busy && one_in(6))
 			finish_prepared(&prepared[i]);
 	}
 	begin_transaction();
@@ -443,67 +435,43 @@ run_transaction(void)
  * The realm and the lease worker
  */
 
-static uint64
-realm_tick(void)
-{
-	return (uint64) ((now_ns + START_CLOCK) / MS) >> SCRU64_TICK_SHIFT;
-}
+FN(static uint64, realm_tick, (void), return (uint64) ((now_ns + START_CLOCK) / MS) >> SCRU64_TICK_SHIFT;)
+FN(static uint64, new_limit, (void), return realm_tick() + 4 + rnd(PICK(40, 2000));)
 
-static RealmNode *
-realm_node(const HeldLease *lease)
-{
-	for (int i = 0; i < REALM_NODES; i++)
-	{
-		if (node_key(realm_nodes[i].node) == node_key(lease->node) && realm_nodes[i].until == lease->limit_tick)
-			return &realm_nodes[i];
-	}
-	return NULL;
-}
-
-static uint64
-new_limit(void)
-{
-	return realm_tick() + 4 + rnd((uint32) PICK(40, 2000));
-}
-
+/* The realm has a node of each size from 20 on; leased_until[i] is its limit. */
 static bool
 realm_lease(HeldLease *lease)
 {
-	RealmNode  *chosen = &realm_nodes[rnd(REALM_NODES)];
+	uint32		i = rnd(REALM_NODES);
 
-	if (chosen->until >= realm_tick())
+	if (leased_until[i] >= realm_tick())
 		return false;
-	memset(lease, 0, sizeof(HeldLease));
-	lease->lease_id[0] = 'x';
-	lease->node = chosen->node;
+	*lease = (HeldLease) {.lease_id = "x", .node = {.node_id_size = (uint8) (20 + i), .node_id = (100 + i) << i}};
 	lease->start_tick = realm_tick();
-	lease->limit_tick = chosen->until = new_limit();
+	lease->limit_tick = leased_until[i] = new_limit();
 	lease_granted(node_key(lease->node), lease->start_tick, lease->limit_tick);
 	return true;
 }
 
+/* Renew a lease, or take it back. */
 static void
-realm_renew(HeldLease *lease)
+move_limit(HeldLease *lease, uint64 limit)
 {
-	RealmNode  *leased = realm_node(lease);
-	uint64		limit = new_limit();
+	uint64	   *until = &leased_until[lease->node.node_id_size - 20];
 
-	if (leased == NULL || realm_tick() > lease->limit_tick || limit <= lease->limit_tick)
+	if (*until != lease->limit_tick)
 		return;
 	lease_limit_moves(node_key(lease->node), lease->limit_tick, limit);
-	leased->until = lease->limit_tick = limit;
+	*until = lease->limit_tick = limit;
 }
 
 static void
-realm_release(const HeldLease *lease, uint64 last_id)
+realm_release(HeldLease *lease, uint64 last_id)
 {
-	RealmNode  *leased = realm_node(lease);
 	uint64		last_tick = scru64_get_timestamp(last_id);
 
-	if (leased == NULL || last_tick < lease->start_tick || last_tick > lease->limit_tick)
-		return;
-	lease_limit_moves(node_key(lease->node), lease->limit_tick, last_tick);
-	leased->until = Max(last_tick, realm_tick());
+	if (last_tick >= lease->start_tick && last_tick <= lease->limit_tick)
+		move_limit(lease, last_tick);
 }
 
 static void
@@ -583,7 +551,10 @@ replace_lease(void)
 static void
 renew_lease(void)
 {
-	realm_renew(&held);
+	uint64		limit = new_limit();
+
+	if (realm_tick() <= held.limit_tick && limit > held.limit_tick)
+		move_limit(&held, limit);
 	if (one_in(3))
 		sleep_until(now_ns + rnd_scale(MS, SEC), NULL);
 	scru64_leased_update(&held);
@@ -723,17 +694,15 @@ create_main(void)
 	crash("the extension is there");
 }
 
-void
-create_extension(void)
-{
-	start_process(0, create_main);
-}
+FN(void, create_extension, (void), start_process(0, create_main);)
 
 void
 start_workload(void)
 {
-	int			n = swarm.sessions;
+	int			n = (int) swarm.sessions;
 
+	if (incarnation == 1)
+		server_allowance = (int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
 	for (int i = 0; i < n; i++)
 		start_process(i, session_main);
 	if (swarm.has_worker)
@@ -747,20 +716,12 @@ start_workload(void)
 	}
 }
 
-void
-reset_workload(void)
-{
-	server_allowance = (int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
-	for (int i = 0; i < REALM_NODES; i++)
-		realm_nodes[i] = (RealmNode) {.node = {.node_id_size = 20 + i, .node_id = (uint32) (100 + i) << i}};
-}
-
 /* What users do to processes and to settings */
 void
 workload_events(void)
 {
 	if (one_in(swarm.cancel_1in))
-		cancel(&processes[rnd((uint32) swarm.sessions)]);
+		cancel(&processes[rnd(swarm.sessions)]);
 	if (one_in(swarm.allowance_1in))
 		server_allowance = (int) PICK(0, 200, 256, 511, 512, 1000, 2000, 10000, 10000, 60000);
 }

@@ -29,7 +29,6 @@ typedef struct pg_atomic_uint64
 extern uint64 atomic_load(volatile void *at, int size);
 extern void atomic_store(volatile void *at, uint64 value, int size);
 extern bool atomic_replace(volatile void *at, void *expected, uint64 value, int size);
-extern uint64 atomic_exchange(volatile void *at, uint64 value, int size);
 extern void acquire_fence(void);
 extern void release_fence(void);
 
@@ -45,7 +44,12 @@ extern void release_fence(void);
 	static inline void pg_atomic_write_u##n(volatile pg_atomic_uint##n *at, uint##n value) \
 	{ atomic_store(at, value, sizeof(*at)); } \
 	static inline uint##n pg_atomic_exchange_u##n(volatile pg_atomic_uint##n *at, uint##n value) \
-	{ return (uint##n) atomic_exchange(at, value, sizeof(*at)); } \
+	{ \
+		uint##n		old = at->value; \
+		while (!atomic_replace(at, &old, value, sizeof(*at))) \
+			; \
+		return old; \
+	} \
 	static inline bool pg_atomic_compare_exchange_u##n(volatile pg_atomic_uint##n *at, \
 													   uint##n *expected, uint##n value) \
 	{ return atomic_replace(at, expected, value, sizeof(*at)); } \
