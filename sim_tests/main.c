@@ -23,11 +23,13 @@ HISTORY_LOCAL static SavedLease saved_lease_page = {0};
 static uint64 steps_left;
 static int	n_crashes, n_forks;
 static uint64 n_ids;
-bool		is_script = false;
 
 extern void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 
 FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset), return &saved_lease_page;)
+
+/* Nodes of scripts: two overlap, and none fills a tick. */
+static const Scru64Node script_nodes[] = {{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8}, {.node_id = 10, .node_id_size = 6}};
 
 /* Each history has a mix of its own: what is rare in one is frequent in another. */
 static void
@@ -35,7 +37,22 @@ draw_swarm(void)
 {
 	bool		is_calm;
 
-	swarm = (Swarm) {0};
+	swarm = (Swarm) {.first_xid = FIRST_XID};
+	if (is_script)
+	{
+		swarm.sessions = 1;
+		swarm.burst = PG_INT32_MAX / 4;
+		swarm.step_ns = 1;
+		swarm.jump_1in = 3;
+		swarm.max_jump = 5 * SEC;
+		swarm.crash_1in = swarm.set_1in = 15;
+		swarm.lose_page_1in = 3;
+		swarm.watermarks = 20;
+		swarm.n_nodes = lengthof(script_nodes);
+		memcpy(swarm.nodes, script_nodes, sizeof(script_nodes));
+		steps_left = 100;
+		return;
+	}
 	swarm.sessions = 1 + rnd(6);
 	swarm.burst = PICK(1, 2, 4, 10, 30, 100, 300);
 	swarm.step_ns = rnd_scale(1000, 30 * MS);
@@ -60,7 +77,7 @@ draw_swarm(void)
 	if (one_in(12))
 	{
 		swarm.is_slow = true;
-		swarm.sessions = 1;
+		swarm.sessions = 1 + rnd(3);
 		swarm.jump_1in = swarm.set_1in = swarm.allowance_1in = swarm.stall_1in = 0;
 		swarm.has_worker = swarm.has_parallel = swarm.has_standby = false;
 	}
@@ -86,6 +103,7 @@ move_clock(void)
 
 	clock_offset_ns = one_in(4) ? START_CLOCK : clock_offset_ns + (one_in(2) ? by : -by);
 	clock_offset_ns = Max(clock_offset_ns, -now_ns / 2);
+	script("clock " INT64_FORMAT "\n", (now_ns + clock_offset_ns) / MS);
 	trace("the clock is %.3f s off", (double) (clock_offset_ns - START_CLOCK) / SEC);
 }
 
@@ -112,6 +130,8 @@ next_incarnation(void)
 	if (recovery != RECOVER_CRASH || one_in(2))
 		saved_lease_page.is_whole = false;
 	n_crashes++;
+	if (is_script && recovery == RECOVER_RESTORE)
+		recovery = RECOVER_FAILOVER;
 	n_forks += recovery != RECOVER_CRASH;
 	recover(recovery);
 	if (recovery != RECOVER_CRASH)
@@ -165,12 +185,14 @@ main(int argc, char **argv)
 	int			option;
 	uint64		n = 0;
 
-	while ((option = getopt(argc, argv, "wvt:")) != -1)
+	while ((option = getopt(argc, argv, "wvst:")) != -1)
 	{
 		if (option == 'w')
 			is_weak = true;
 		else if (option == 'v')
 			is_verbose = true;
+		else if (option == 's')
+			is_script = true;
 		else if (option == 't')
 			end = time(NULL) + atoi(optarg);
 		else
@@ -185,7 +207,8 @@ main(int argc, char **argv)
 	save_pristine();
 	while (!is_violated && (end != 0 ? time(NULL) < end : n < histories))
 		run_history(first + n++);
-	printf("%s memory, seeds from " UINT64_FORMAT ": " UINT64_FORMAT " histories, " UINT64_FORMAT " IDs, %d crashes, %d of them failovers or restores, %s\n",
+	if (!is_script)
+		printf("%s memory, seeds from " UINT64_FORMAT ": " UINT64_FORMAT " histories, " UINT64_FORMAT " IDs, %d crashes, %d of them failovers or restores, %s\n",
 		   is_weak ? "weak" : "strong", first, n, n_ids, n_crashes, n_forks, is_violated ? "VIOLATED" : "no violation");
 	return is_violated;
 }

@@ -38,7 +38,7 @@ Process		processes[MAX_PROCESSES], *me = NULL;
 int64		now_ns, clock_offset_ns;
 uint64		seed;
 HISTORY_LOCAL int incarnation = 0;
-bool		is_verbose, is_violated;
+bool		is_verbose, is_violated, is_script;
 HISTORY_LOCAL bool is_over = false;
 const char *crash_reason;
 PROCESS_LOCAL int points_of_call = 0;
@@ -84,8 +84,7 @@ rnd_scale(int64 least, int64 most)
 static void
 print_line(const char *fmt, va_list arguments)
 {
-	if (!is_script)
-		printf("%8" INT64_MODIFIER "u %12.6f %d: ", steps, (double) now_ns / SEC, me != NULL ? me->number : -1);
+	printf("%8" INT64_MODIFIER "u %12.6f %d: ", steps, (double) now_ns / SEC, me != NULL ? me->number : -1);
 	vprintf(fmt, arguments);
 	putchar('\n');
 }
@@ -148,7 +147,13 @@ scheduling_point(void)
 		switch_to_scheduler();
 }
 
-FN(void, sleep_until, (int64 ns, const volatile void *awaited), me->wakes_at = ns; me->awaits = awaited; switch_to_scheduler();)
+void
+sleep_until(int64 ns, const volatile void *awaited)
+{
+	me->wakes_at = is_script ? 0 : ns;
+	me->awaits = awaited;
+	switch_to_scheduler();
+}
 
 void
 nap(int64 ns)

@@ -69,7 +69,8 @@ PGPROC	   *PreparedXactProcs = &procs[MAX_PROCESSES];
 int			MaxBackends = MAX_PROCESSES, max_prepared_xacts = MAX_PREPARED, max_wal_senders = 1;
 char	   *SyncRepStandbyNames = "";
 const char *const GucSource_Names[PGC_S_SESSION + 1] = {NULL};
-BackgroundWorker *MyBgworkerEntry = NULL;
+static BackgroundWorker worker_entry;
+BackgroundWorker *MyBgworkerEntry = &worker_entry;
 pg_prng_state pg_global_prng_state;
 
 SERVER_LOCAL Latch latches[MAX_PROCESSES] = {{0}};
@@ -99,8 +100,11 @@ must_be_quiet(const char *what)
 		violation("%s under the lock of the slots", what);
 }
 
+FN(ErrorData *, CopyErrorData, (void), static ErrorData error = {.message = "failed"}; return &error;)
+FN(void, EmitErrorReport, (void), ;)
 FN(bool, errstart, (int level, const char *domain), error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
 FN(bool, errstart_cold, (int level, const char *domain), return errstart(level, domain);)
+FN(char *, unpack_sql_state, (int state), static char text[6]; for (int i = 0; i < 5; i++) text[i] = PGUNSIXBIT(state >> 6 * i); return text;)
 FN(int, errcode, (int code), error_code = code; return 0;)
 FN(int, errmsg, (const char *fmt,...), error_message = fmt; return 0;)
 FN(int, errmsg_internal, (const char *fmt,...), error_message = fmt; return 0;)
@@ -472,7 +476,7 @@ FN(GucSource, refused_node_spec_source, (void), return PGC_S_DEFAULT;)
 FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it), return CppAsString2(PG_VERSION_NUM);)
 FN(bool, RegisterDynamicBackgroundWorker, (BackgroundWorker *worker, BackgroundWorkerHandle **handle), return true;)
 /* now and then so great that the counter is soon full */
-FN(uint32, pg_prng_uint32, (pg_prng_state *state), return one_in(6) ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
+FN(uint32, pg_prng_uint32, (pg_prng_state *state), return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
 
 /*
  * Starts and ends

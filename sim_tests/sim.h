@@ -79,6 +79,10 @@ extern void trace(const char *fmt,...) pg_attribute_printf(1, 2);
 extern void crash(const char *reason);
 extern void end_history(void);
 
+/* In a script one process runs, the clock stands, and each line is what to do and what comes of it. */
+extern bool is_script;
+#define script(...)		((void) (is_script && printf(__VA_ARGS__)))
+
 /* one of the values, by chance */
 #define PICK(...)		(((const int64[]) {__VA_ARGS__})[rnd(lengthof(((const int64[]) {__VA_ARGS__})))])
 
@@ -101,7 +105,6 @@ typedef struct Swarm
 } Swarm;
 
 extern Swarm swarm;
-extern bool is_script;
 
 /* memory.c: atomics, as weak as C11 allows */
 

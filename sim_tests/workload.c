@@ -11,6 +11,7 @@
 #include "access/twophase.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
@@ -23,6 +24,7 @@
 
 #define REALM_NODES		4
 
+extern void scru64_start_lease_worker(Datum argument);
 extern Datum scru64_generate(PG_FUNCTION_ARGS);
 extern Datum scru64_watermark(PG_FUNCTION_ARGS);
 extern Datum scru64_check(PG_FUNCTION_ARGS);
@@ -79,73 +81,57 @@ begin_transaction(void)
 	scru64_rollback_allowance = server_allowance;
 }
 
-/* The process has no transaction any more, for all new snapshots. */
-static void
-leave_procs(void)
-{
-	MyProc->xid = InvalidTransactionId;
-	compat_lxid(MyProc) = InvalidLocalTransactionId;
-	MyProc->xmin = InvalidTransactionId;
-}
+FN(static void, complete, (uint64 xid), latest_completed = Max(latest_completed, xid);)
+FN(static uint64, xid_if_any, (void), return MyProc->xid == 0 ? 0 : U64FromFullTransactionId(GetTopFullTransactionId());)
 
 static void
-end_transaction(XactEvent event)
+call_callback(XactEvent event)
 {
-	scheduling_point();
 	if (xact_callback != NULL)
 		xact_callback(event, NULL);
+	scheduling_point();
+}
+
+/* For all new snapshots the process has no transaction any more. */
+static void
+leave_transaction(TransactionState state, XactEvent event)
+{
+	uint64		xid = xid_if_any();
+
+	lock_procs();
+	if (state != TRANSACTION_PREPARED)
+		complete(xid);
+	MyProc->xid = MyProc->xmin = InvalidTransactionId;
+	compat_lxid(MyProc) = InvalidLocalTransactionId;
+	if (state == TRANSACTION_COMMITTED)
+		now_visible(transaction);
+	else if (transaction >= 0)
+		transactions[transaction].state = state;
+	scheduling_point();
+	call_callback(event);
 	transaction = -1;
 	has_snapshot = false;
 	forget_transaction_memory();
 }
 
 static void
-call_before(XactEvent event)
-{
-	if (xact_callback != NULL)
-		xact_callback(event, NULL);
-	scheduling_point();
-}
-
-FN(static void, complete, (uint64 xid), latest_completed = Max(latest_completed, xid);)
-
-static void
 commit(void)
 {
-	uint64		xid = 0;
-
-	call_before(XACT_EVENT_PRE_COMMIT);
-	if (TransactionIdIsValid(MyProc->xid))
+	script("commit = ok\n");
+	call_callback(XACT_EVENT_PRE_COMMIT);
+	if (MyProc->xid != InvalidTransactionId)
 	{
-		XLogRecPtr	lsn;
+		XLogRecPtr	lsn = wal_insert(RECORD_COMMIT, transaction, xid_if_any());
 
-		xid = U64FromFullTransactionId(GetTopFullTransactionId());
-		lsn = wal_insert(RECORD_COMMIT, transaction, xid);
 		scheduling_point();
 		if (synchronous_commit > SYNCHRONOUS_COMMIT_OFF)
 			XLogFlush(lsn);
 		wait_for_standby(lsn);
 	}
-	lock_procs();
-	complete(xid);
-	leave_procs();
-	now_visible(transaction);
-	end_transaction(XACT_EVENT_COMMIT);
+	leave_transaction(TRANSACTION_COMMITTED, XACT_EVENT_COMMIT);
 }
 
-static void
-abort_transaction(void)
-{
-	uint64		xid = TransactionIdIsValid(MyProc->xid) ? U64FromFullTransactionId(GetTopFullTransactionId()) : 0;
-
-	release_everything();
-	lock_procs();
-	complete(xid);
-	leave_procs();
-	if (transaction >= 0)
-		transactions[transaction].state = TRANSACTION_ABORTED;
-	end_transaction(XACT_EVENT_ABORT);
-}
+FN(static void, abort_transaction, (void), release_everything(); leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);)
 
 static void
 prepare(void)
@@ -154,22 +140,21 @@ prepare(void)
 	uint64		xid;
 	XLogRecPtr	lsn;
 
-	call_before(XACT_EVENT_PRE_PREPARE);
+	script("prepare g%d = ", transaction);
+	call_callback(XACT_EVENT_PRE_PREPARE);
 	xid = transactions[transaction].xid = U64FromFullTransactionId(GetTopFullTransactionId());
 	while (i < MAX_PREPARED && prepared[i].is_used)
 		i++;
 	if (i == MAX_PREPARED)
-		raise_error(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "maximum number of prepared transactions reached");
+		raise_error(ERRCODE_OUT_OF_MEMORY, "maximum number of prepared transactions reached");
 	prepared[i] = (Prepared) {.is_used = true, .is_busy = true, .transaction = transaction};
 	lsn = wal_insert(RECORD_PREPARE, transaction, xid);
 	XLogFlush(lsn);
 	PreparedXactProcs[i].xid = (TransactionId) xid;
 	scheduling_point();
 	wait_for_standby(lsn);
-	lock_procs();
-	transactions[transaction].state = TRANSACTION_PREPARED;
-	leave_procs();
-	end_transaction(XACT_EVENT_PREPARE);
+	script("ok\n");
+	leave_transaction(TRANSACTION_PREPARED, XACT_EVENT_PREPARE);
 	prepared[i].is_busy = false;
 }
 
@@ -180,6 +165,7 @@ finish_prepared(Prepared *entry)
 	int			ended = entry->transaction;
 	bool		commits = !one_in(3);
 
+	script("%s g%d = ok\n", commits ? "commit_prepared" : "rollback_prepared", ended);
 	entry->is_busy = true;
 	scheduling_point();
 	if (commits)
@@ -239,8 +225,10 @@ generate(int for_transaction)
 	int			id;
 
 	begin_call();
+	script("generate = ");
 	id = got_id((uint64) DatumGetInt64(scru64_generate(NULL)), for_transaction);
 	end_call("scru64_generate()");
+	script(UINT64_FORMAT " " UINT64_FORMAT "\n", scru64_get_timestamp(issued[id].id), ceiling_at(PG_UINT64_MAX));
 	return id;
 }
 
@@ -261,17 +249,24 @@ generate_rows(int count)
 static void
 ask_for_watermark(void)
 {
+	uint64		watermark;
+
 	begin_call();
-	got_watermark((uint64) DatumGetInt64(scru64_watermark(NULL)), snapshot_visible, snapshot_sets);
+	script("watermark = ");
+	watermark = (uint64) DatumGetInt64(scru64_watermark(NULL));
+	got_watermark(watermark, snapshot_visible, snapshot_sets);
 	end_call("scru64_watermark()");
+	script(UINT64_FORMAT "\n", scru64_get_timestamp(watermark));
 }
 
 static void
 check_node(void)
 {
 	begin_call();
+	script("check = ");
 	(void) scru64_check(NULL);
 	end_call("scru64_check()");
+	script("ok\n");
 }
 
 /* SET scru64.node_spec: a node, perhaps with a node_prev, or the lease */
@@ -282,7 +277,7 @@ set_node(void)
 
 	if (!swarm.has_worker || one_in(2))
 		spec.node = swarm.nodes[rnd(swarm.n_nodes)];
-	if (spec.node.node_id_size != 0 && n_issued > 0 && one_in(6))
+	if (spec.node.node_id_size != 0 && n_issued > 0 && one_in(6) && !is_script)
 	{
 		const Issued *prev = &issued[rnd(n_issued)];
 
@@ -290,6 +285,7 @@ set_node(void)
 			spec.node_prev = prev->id + (one_in(3) ? scru64_compose(rnd(20), 0) : 0);
 	}
 	trace("node %u/%u, node_prev " UINT64_FORMAT, spec.node.node_id, spec.node.node_id_size, spec.node_prev);
+	script("node %u/%u = ok\n", spec.node.node_id, spec.node.node_id_size);
 	configured_node = spec;
 	node_is_set();
 	detach_node();
@@ -310,8 +306,10 @@ set_ceiling(void)
 	fcinfo->args[0].value = TimestampTzGetDatum(time_of_ns(ms * MS));
 	begin_call();
 	begin_set((uint64) ms >> SCRU64_TICK_SHIFT);
+	script("set_ceiling " INT64_FORMAT " = ", ms);
 	(void) scru64_set_ceiling(fcinfo);
 	end_call("scru64_set_ceiling()");
+	script("ok\n");
 }
 
 /* A query of which a parallel worker generates the IDs */
@@ -415,6 +413,7 @@ run_transaction(void)
 	begin_transaction();
 	snapshot_sets = set_count;
 	is_repeatable_read = one_in(4);
+	script("begin %s = ok\n", is_repeatable_read ? "repeatable_read" : "read_committed");
 	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
 									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_APPLY);
 	if (one_in(5))
@@ -424,7 +423,10 @@ run_transaction(void)
 	if (one_in(16) && max_prepared_xacts > 0)
 		prepare();
 	else if (one_in(6))
+	{
+		script("rollback = ok\n");
 		abort_transaction();
+	}
 	else
 		commit();
 	if (one_in(3))
@@ -475,7 +477,7 @@ realm_release(HeldLease *lease, uint64 last_id)
 }
 
 static void
-show_worker(bool is_busy)
+publish(bool is_busy)
 {
 	LeaseInfo	info = {.worker_pid = MyProcPid, .busy = is_busy, .node = held.node};
 
@@ -562,13 +564,14 @@ renew_lease(void)
 		end_lease();
 }
 
+/* What the library of the lease worker does: each time, one of what it may do */
 static void
 work_on_lease(void)
 {
 	NodeReport	report;
 
 	begin_transaction();
-	show_worker(true);
+	publish(true);
 	(void) scru64_lease_was_called();
 	if (scru64_ceiling_load_page())
 	{
@@ -584,10 +587,26 @@ work_on_lease(void)
 		else
 			renew_lease();
 	}
-	show_worker(false);
-	abort_transaction();
+	publish(false);
+	release_everything();
+	leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);
 	sleep_until(now_ns + rnd_scale(MS, 3 * SEC), MyLatch);
 }
+
+static void
+lease_main(Datum name)
+{
+	while (!one_in(100))
+		work_on_lease();
+	raise_error(ERRCODE_CONNECTION_FAILURE, "the worker has failed");
+}
+
+PROCESS_LOCAL static sigjmp_buf *worker_ends = NULL;
+PROCESS_LOCAL static pg_on_exit_callback before_exit = NULL;
+
+FN(void *, load_external_function, (const char *file, const char *function, bool is_needed, void **handle), return lease_main;)
+FN(void, before_shmem_exit, (pg_on_exit_callback callback, Datum argument), before_exit = callback;)
+FN(void, proc_exit, (int code), if (before_exit != NULL) before_exit(code, (Datum) 0); siglongjmp(*worker_ends, 1);)
 
 /*
  * Processes
@@ -615,6 +634,7 @@ run_caught(void (*run) (void))
 		run();
 		return true;
 	}
+	script("error %s\n", unpack_sql_state(error_code));
 	end_set(true);
 	abort_transaction();
 	return false;
@@ -628,7 +648,7 @@ session_main(void)
 	{
 		if (!run_caught(run_transaction) && error_code != ERRCODE_QUERY_CANCELED && error_code != ERRCODE_IO_ERROR)
 			sleep_until(now_ns + rnd_scale(10 * MS, 10 * SEC), NULL);
-		if (one_in(25))
+		if (one_in(25) && !is_script)
 		{
 			/* another session */
 			load_pristine();
@@ -637,13 +657,24 @@ session_main(void)
 	}
 }
 
+/* A worker that has failed leaves a transaction open; the next one begins soon. */
 static void
 worker_main(void)
 {
-	begin_process();
-	scru64_realm = "realm";
+	sigjmp_buf	end;
+
 	for (;;)
-		(void) run_caught(work_on_lease);
+	{
+		load_pristine();
+		begin_process();
+		scru64_realm = "realm";
+		load_library();
+		worker_ends = &end;
+		if (sigsetjmp(end, 0) == 0)
+			scru64_start_lease_worker((Datum) 0);
+		abort_transaction();
+		nap(rnd_scale(MS, 10 * SEC));
+	}
 }
 
 static void
@@ -674,10 +705,7 @@ parallel_main(void)
 		scru64_rollback_allowance = server_allowance;
 		compat_lxid(MyProc) = ++last_lxids[me->number];
 		if (run_caught(generate_for_leader))
-		{
-			leave_procs();
-			end_transaction(XACT_EVENT_PARALLEL_COMMIT);
-		}
+			leave_transaction(TRANSACTION_OPEN, XACT_EVENT_PARALLEL_COMMIT);
 		MyProc->lockGroupLeader = NULL;
 		release_view(&request);
 		request.leader = NULL;
@@ -702,7 +730,7 @@ start_workload(void)
 	int			n = (int) swarm.sessions;
 
 	if (incarnation == 1)
-		server_allowance = (int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
+		server_allowance = is_script ? 10000 : (int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
 	for (int i = 0; i < n; i++)
 		start_process(i, session_main);
 	if (swarm.has_worker)
