@@ -208,7 +208,7 @@ main(int argc, char **argv)
 	while (!is_violated && (end != 0 ? time(NULL) < end : n < histories))
 		run_history(first + n++);
 	if (!is_script)
-		printf("%s memory, seeds from " UINT64_FORMAT ": " UINT64_FORMAT " histories, " UINT64_FORMAT " IDs, %d crashes, %d of them failovers or restores, %s\n",
-		   is_weak ? "weak" : "strong", first, n, n_ids, n_crashes, n_forks, is_violated ? "VIOLATED" : "no violation");
+		printf("%s: %s memory, " UINT64_FORMAT " histories from seed " UINT64_FORMAT " on, " UINT64_FORMAT " IDs, %d crashes, %d of them failovers or restores\n",
+			   is_violated ? "not ok" : "ok", is_weak ? "weak" : "strong", n, first, n_ids, n_crashes, n_forks);
 	return is_violated;
 }
