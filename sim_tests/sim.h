@@ -215,8 +215,15 @@ extern void begin_incarnation(void);
 extern void end_incarnation(void);
 extern void history_forks(bool is_failover);
 
-/* workload.c: the sessions, the lease worker, the realm */
+/* worker.c: the lease worker */
 
+extern void worker_main(void);
+
+/* workload.c: the sessions */
+
+extern void begin_transaction(void);
+extern void abort_transaction(void);
+extern void load_library(void);
 extern void create_extension(void);
 extern void start_workload(void);
 extern void workload_events(void);

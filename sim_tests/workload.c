@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * workload.c
- *		What the processes do: sessions, a parallel worker, the lease worker and its realm.
+ *		What sessions and a parallel worker do.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,22 +9,11 @@
 
 #include "access/parallel.h"
 #include "access/twophase.h"
-#include "access/xlog.h"
-#include "miscadmin.h"
-#include "storage/ipc.h"
-#include "storage/latch.h"
-#include "storage/lock.h"
 #include "storage/procarray.h"
 
-#include "ceiling/ceiling.h"
 #include "generate/session.h"
-#include "shmem/lease.h"
-#include "shmem/leased_slot.h"
 #include "shmem/writers.h"
 
-#define REALM_NODES		4
-
-extern void scru64_start_lease_worker(Datum argument);
 extern Datum scru64_generate(PG_FUNCTION_ARGS);
 extern Datum scru64_watermark(PG_FUNCTION_ARGS);
 extern Datum scru64_check(PG_FUNCTION_ARGS);
@@ -55,7 +44,6 @@ SERVER_LOCAL static Request request = {0};
 SERVER_LOCAL static LocalTransactionId last_lxids[MAX_PROCESSES] = {0};
 SERVER_LOCAL static bool serials_are_set = false;	/* near their end, as after 16.7 million start markers */
 HISTORY_LOCAL static int server_allowance = 0;
-HISTORY_LOCAL static uint64 leased_until[REALM_NODES] = {0};
 
 PROCESS_LOCAL static int transaction = -1;
 PROCESS_LOCAL static bool has_library = false;
@@ -63,14 +51,12 @@ PROCESS_LOCAL static bool has_snapshot = false;
 PROCESS_LOCAL static bool is_repeatable_read = false;
 PROCESS_LOCAL static uint64 snapshot_visible = 0;
 PROCESS_LOCAL static int snapshot_sets = 0;
-PROCESS_LOCAL static HeldLease held = {{0}};
-PROCESS_LOCAL static bool has_looked = false;
 
 /*
  * Transactions
  */
 
-static void
+void
 begin_transaction(void)
 {
 	transaction = n_transactions;
@@ -131,7 +117,7 @@ commit(void)
 	leave_transaction(TRANSACTION_COMMITTED, XACT_EVENT_COMMIT);
 }
 
-FN(static void, abort_transaction, (void), release_everything(); leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);)
+FN(void, abort_transaction, (void), release_everything(); leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);)
 
 static void
 prepare(void)
@@ -336,7 +322,7 @@ generate_in_parallel(void)
 	}
 }
 
-static void
+void
 load_library(void)
 {
 	if (!has_library)
@@ -434,181 +420,6 @@ run_transaction(void)
 }
 
 /*
- * The realm and the lease worker
- */
-
-FN(static uint64, realm_tick, (void), return (uint64) ((now_ns + START_CLOCK) / MS) >> SCRU64_TICK_SHIFT;)
-FN(static uint64, new_limit, (void), return realm_tick() + 4 + rnd(PICK(40, 2000));)
-
-/* The realm has a node of each size from 20 on; leased_until[i] is its limit. */
-static bool
-realm_lease(HeldLease *lease)
-{
-	uint32		i = rnd(REALM_NODES);
-
-	if (leased_until[i] >= realm_tick())
-		return false;
-	*lease = (HeldLease) {.lease_id = "x", .node = {.node_id_size = (uint8) (20 + i), .node_id = (100 + i) << i}};
-	lease->start_tick = realm_tick();
-	lease->limit_tick = leased_until[i] = new_limit();
-	lease_granted(node_key(lease->node), lease->start_tick, lease->limit_tick);
-	return true;
-}
-
-/* Renew a lease, or take it back. */
-static void
-move_limit(HeldLease *lease, uint64 limit)
-{
-	uint64	   *until = &leased_until[lease->node.node_id_size - 20];
-
-	if (*until != lease->limit_tick)
-		return;
-	lease_limit_moves(node_key(lease->node), lease->limit_tick, limit);
-	*until = lease->limit_tick = limit;
-}
-
-static void
-realm_release(HeldLease *lease, uint64 last_id)
-{
-	uint64		last_tick = scru64_get_timestamp(last_id);
-
-	if (last_tick >= lease->start_tick && last_tick <= lease->limit_tick)
-		move_limit(lease, last_tick);
-}
-
-static void
-publish(bool is_busy)
-{
-	LeaseInfo	info = {.worker_pid = MyProcPid, .busy = is_busy, .node = held.node};
-
-	scru64_lease_set_info(&info);
-}
-
-static void
-end_lease(void)
-{
-	uint64		last_id = scru64_leased_end();
-
-	if (held.lease_id[0] != '\0' && last_id != 0)
-		realm_release(&held, last_id);
-	held.lease_id[0] = '\0';
-}
-
-/* A worker that begins, or whose lease is gone, goes on with the saved lease if it may. */
-static void
-resume_lease(void)
-{
-	uint64		ceiling = scru64_ceiling_lock();
-	uint64		back_from;
-	HeldLease	saved;
-	NodeReport	report;
-	bool		resumes = scru64_leased_recall(&saved) &&
-		(scru64_leased_report(&report) ||
-		 (saved.start_tick < ceiling && ceiling <= saved.limit_tick && scru64_leased_activate(&saved, ceiling, 0, &back_from)));
-
-	release_everything();
-	if (resumes)
-		held = saved;
-	else
-		end_lease();
-	trace("the lease is %s", resumes ? "resumed" : "gone");
-}
-
-static void
-take_lease(void)
-{
-	HeldLease	next;
-	uint64		back_from;
-
-	if (!realm_lease(&next))
-		return;
-	if (one_in(3))
-		sleep_until(now_ns + rnd_scale(MS, SEC), NULL);
-	trace("lease %u/%u from " UINT64_FORMAT " to " UINT64_FORMAT, next.node.node_id, next.node.node_id_size, next.start_tick, next.limit_tick);
-	(void) scru64_leased_end();
-	begin_chain();
-	if (scru64_leased_activate(&next, next.start_tick, Max(next.start_tick, (uint64) Max(now_ns + clock_offset_ns, 0) / MS >> SCRU64_TICK_SHIFT), &back_from))
-		held = next;
-}
-
-static void
-replace_lease(void)
-{
-	HeldLease	old = held;
-	HeldLease	next;
-	uint64		last_id;
-
-	if (!realm_lease(&next))
-		return;
-	if (scru64_leased_replace(&next, &last_id) == REPLACE_DONE)
-	{
-		trace("lease %u/%u replaces", next.node.node_id, next.node.node_id_size);
-		held = next;
-		realm_release(&old, last_id);
-	}
-	else
-		realm_release(&next, scru64_compose(next.start_tick, 0));
-}
-
-static void
-renew_lease(void)
-{
-	uint64		limit = new_limit();
-
-	if (realm_tick() <= held.limit_tick && limit > held.limit_tick)
-		move_limit(&held, limit);
-	if (one_in(3))
-		sleep_until(now_ns + rnd_scale(MS, SEC), NULL);
-	scru64_leased_update(&held);
-	if (realm_tick() > held.limit_tick)
-		end_lease();
-}
-
-/* What the library of the lease worker does: each time, one of what it may do */
-static void
-work_on_lease(void)
-{
-	NodeReport	report;
-
-	begin_transaction();
-	publish(true);
-	(void) scru64_lease_was_called();
-	if (scru64_ceiling_load_page())
-	{
-		if (!has_looked || (held.lease_id[0] != '\0' && !scru64_leased_report(&report)))
-			resume_lease();
-		has_looked = true;
-		if (held.lease_id[0] == '\0')
-			take_lease();
-		else if (one_in(8))
-			end_lease();
-		else if (one_in(8))
-			replace_lease();
-		else
-			renew_lease();
-	}
-	publish(false);
-	release_everything();
-	leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);
-	sleep_until(now_ns + rnd_scale(MS, 3 * SEC), MyLatch);
-}
-
-static void
-lease_main(Datum name)
-{
-	while (!one_in(100))
-		work_on_lease();
-	raise_error(ERRCODE_CONNECTION_FAILURE, "the worker has failed");
-}
-
-PROCESS_LOCAL static sigjmp_buf *worker_ends = NULL;
-PROCESS_LOCAL static pg_on_exit_callback before_exit = NULL;
-
-FN(void *, load_external_function, (const char *file, const char *function, bool is_needed, void **handle), return lease_main;)
-FN(void, before_shmem_exit, (pg_on_exit_callback callback, Datum argument), before_exit = callback;)
-FN(void, proc_exit, (int code), if (before_exit != NULL) before_exit(code, (Datum) 0); siglongjmp(*worker_ends, 1);)
-
-/*
  * Processes
  */
 
@@ -654,26 +465,6 @@ session_main(void)
 			load_pristine();
 			begin_session();
 		}
-	}
-}
-
-/* A worker that has failed leaves a transaction open; the next one begins soon. */
-static void
-worker_main(void)
-{
-	sigjmp_buf	end;
-
-	for (;;)
-	{
-		load_pristine();
-		begin_process();
-		scru64_realm = "realm";
-		load_library();
-		worker_ends = &end;
-		if (sigsetjmp(end, 0) == 0)
-			scru64_start_lease_worker((Datum) 0);
-		abort_transaction();
-		nap(rnd_scale(MS, 10 * SEC));
 	}
 }
 
