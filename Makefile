@@ -114,6 +114,9 @@ endif
 .PHONY: unit-check
 unit-check:
 	$(MAKE) -C $(srcdir)/unit_tests check
+.PHONY: proofs proofs-mutants
+proofs proofs-mutants:
+	$(MAKE) -C $(srcdir)/unit_tests $@
 clean: clean-unit
 .PHONY: clean-unit
 clean-unit:

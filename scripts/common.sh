@@ -295,6 +295,10 @@ missing_packages()
 			codespell | cppcheck | gdb | shellcheck)
 				command -v "$need" >/dev/null || say "$need"
 				;;
+			cbmc)
+				# Debian 12 and older have no such package.
+				command -v cbmc >/dev/null || [[ -z $(apt-cache madison cbmc 2>/dev/null) ]] || say cbmc
+				;;
 			perl)
 				command -v prove >/dev/null || say perl
 				;;
@@ -352,6 +356,8 @@ provide()
 				${upgrades:+"It upgrades, and restarts, what is there:" "$upgrades"}
 		fi
 		apt_update
+		# where there were no lists of packages, cbmc may be found only now
+		mapfile -t missing < <(missing_packages "$@")
 		plan_install "${missing[@]}"
 		apt_install
 		find_server || die "there is still no PostgreSQL $oldest_major or later"
