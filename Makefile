@@ -117,10 +117,14 @@ unit-check:
 .PHONY: proofs proofs-mutants
 proofs proofs-mutants:
 	$(MAKE) -C $(srcdir)/unit_tests $@
+.PHONY: sim-check sim-mutants sim-coverage
+sim-check sim-mutants sim-coverage: sim-%:
+	$(MAKE) -C $(srcdir)/sim_tests $* PG_CONFIG='$(PG_CONFIG)'
 clean: clean-unit
 .PHONY: clean-unit
 clean-unit:
 	$(MAKE) -C $(srcdir)/unit_tests clean
+	$(MAKE) -C $(srcdir)/sim_tests clean
 
 # The archives of a release, of what is committed: for PGXN, and Debian's .orig.tar.gz.  They
 # are the same, byte for byte, each time.
