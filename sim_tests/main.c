@@ -71,6 +71,15 @@ draw_swarm(void)
 	swarm.has_worker = one_in(4);
 	swarm.has_parallel = one_in(3);
 	swarm.loads_late = one_in(2);
+	swarm.lease_ticks = PICK(8, 40, 400, 2000);
+	swarm.realm_nodes = PICK(1, 1, 4);
+	if (one_in(8))
+	{
+		swarm.is_corrected = true;
+		swarm.jump_1in = 200;
+		swarm.max_jump = 100000 * SEC;
+		swarm.set_1in = 20;
+	}
 	swarm.serials_1in = one_in(10) ? 20 : 0;
 	swarm.n_nodes = 1 + rnd(one_in(4) ? MAX_NODES : 4);
 	swarm.first_xid = one_in(3) ? ((uint64) 1 << 32) * (1 + rnd(2)) - 4 - rnd(80) : FIRST_XID;

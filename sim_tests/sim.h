@@ -96,6 +96,9 @@ typedef struct Swarm
 	bool		has_worker, has_parallel, has_standby;
 	bool		is_slow;		/* each flush takes longer than the ceiling is ahead */
 	bool		loads_late;		/* sessions load the library when they use it */
+	bool		is_corrected;	/* a clock that was ahead, as durability.md says */
+	int64		lease_ticks;	/* the longest lease */
+	int64		realm_nodes;	/* 1: all sessions use it */
 	int64		burst;			/* scheduling points until another process runs */
 	int64		step_ns, flush_ms, max_jump;
 	int64		jump_1in, crash_1in, cancel_1in, set_1in, allowance_1in, standby_1in, stall_1in,

@@ -17,6 +17,7 @@
 
 #define REALM_NODES		4
 #define MIN_SIZE		20
+#define SHORT_LEASE		8		/* ticks */
 
 extern void scru64_start_lease_worker(Datum argument);
 
@@ -27,13 +28,13 @@ PROCESS_LOCAL static sigjmp_buf *worker_ends = NULL;
 PROCESS_LOCAL static pg_on_exit_callback before_exit = NULL;
 
 FN(static uint64, realm_tick, (void), return (uint64) ((now_ns + START_CLOCK) / MS) >> SCRU64_TICK_SHIFT;)
-FN(static uint64, new_limit, (void), return realm_tick() + 4 + rnd(PICK(40, 2000));)
+FN(static uint64, new_limit, (void), return realm_tick() + 2 + rnd(one_in(2) ? SHORT_LEASE : swarm.lease_ticks);)
 
 /* The realm has a node of each size from MIN_SIZE on; leased_until[] has their limits. */
 static bool
 realm_lease(HeldLease *lease)
 {
-	uint32		i = rnd(REALM_NODES);
+	uint32		i = rnd(swarm.realm_nodes);
 
 	if (leased_until[i] >= realm_tick())
 		return false;

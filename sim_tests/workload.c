@@ -261,7 +261,7 @@ set_node(void)
 {
 	NodeSpec	spec = {{0, 0}, 0};
 
-	if (!swarm.has_worker || one_in(2))
+	if (!swarm.has_worker || (swarm.realm_nodes > 1 && one_in(2)))
 		spec.node = swarm.nodes[rnd(swarm.n_nodes)];
 	if (spec.node.node_id_size != 0 && n_issued > 0 && one_in(6) && !is_script)
 	{
@@ -281,11 +281,14 @@ static void
 set_ceiling(void)
 {
 	LOCAL_FCINFO(fcinfo, 1);
-	int64		ms = (now_ns + clock_offset_ns) / MS;
+	int64		ms;
 
-	if (one_in(2))
+	if (swarm.is_corrected)
+		clock_offset_ns = START_CLOCK;
+	ms = (now_ns + clock_offset_ns) / MS;
+	if (!swarm.is_corrected && one_in(2))
 		ms = ((int64) max_tick - PICK(0, 0, 1, 2, 5, 100)) * SCRU64_TICK_MS + rnd(600);
-	else if (one_in(3))
+	else if (!swarm.is_corrected && one_in(3))
 		ms += rnd_scale(1, 100000);
 	if (ms < SCRU64_TICK_MS)
 		return;
