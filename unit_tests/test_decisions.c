@@ -254,7 +254,9 @@ more_capacity_does_not_wait_for_the_renewal(void)
 	plan.next_size_ms = NOW_MS;
 	CHECK(next_step(&plan) == STEP_CALL);
 	plan.next_size_ms = NOW_MS + 1;
+	plan.next_attempt_ms = NOW_MS + 2;
 	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
 	plan.next_size_ms = 0;
 	plan.failures = 1;
 	CHECK(next_step(&plan) == STEP_SLEEP);

@@ -87,13 +87,15 @@ wants_return(const Plan *plan)
 		  plan->now_ms >= plan->next_lease_ms && is_worth_replacing(plan)));
 }
 
-/* Is a node with more capacity worth a call before the lease has to be renewed? */
+/*
+ * Is a node with more capacity worth a call before the lease has to be renewed?  After a
+ * failure, not before next_size_ms.
+ */
 static bool
 wants_capacity(const Plan *plan)
 {
 	return plan->has_lease && !plan->is_standby_lease && !plan->renewal_refused &&
-		plan->failures == 0 && plan->now_ms >= plan->next_size_ms &&
-		node_size_after_waits(&plan->size) != plan->size.current;
+		plan->failures == 0 && node_size_after_waits(&plan->size) != plan->size.current;
 }
 
 /* When to call the realm next; for a new lease, not before the pause after the last one. */
@@ -124,7 +126,8 @@ next_step(const Plan *plan)
 		return STEP_ACTIVATE;
 	if (wants_return(plan))
 		return STEP_RETURN;
-	return plan->now_ms >= next_call_ms(plan) || wants_capacity(plan) ? STEP_CALL : STEP_SLEEP;
+	return plan->now_ms >= next_call_ms(plan) ||
+		(wants_capacity(plan) && plan->now_ms >= plan->next_size_ms) ? STEP_CALL : STEP_SLEEP;
 }
 
 /*
@@ -237,6 +240,8 @@ sleep_until_ms(const Plan *plan)
 		return plan->now_ms + MAX_PAUSE_MS;
 	if (plan->has_slot && look_ms >= 0)
 		until_ms = least_ms(until_ms, look_ms);
+	if (wants_capacity(plan))
+		until_ms = least_ms(until_ms, plan->next_size_ms);
 	return least_ms(until_ms, plan->now_ms + (plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));
 }
 
