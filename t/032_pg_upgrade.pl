@@ -1,6 +1,6 @@
 # pg_upgrade from older major versions, one after the other: what is in a database
 # that uses the type everywhere is the same afterwards, and the indexes are valid;
-# and what becomes of the ceiling and the settings, with the recipe of doc/durability.md and
+# and what becomes of the ceiling and the settings, with the recipe of doc/operating.md and
 # without.
 #
 # OLD_BINDIRS has the folders of the older versions' programs, oldest first.  The
@@ -51,7 +51,7 @@ ALTER SYSTEM SET scru64.rollback_allowance = '1h';
 }
 
 # What pg_upgrade leaves behind
-my $recipe = recipe("$FindBin::RealBin/../doc/durability.md", 'pg_upgrade');
+my $recipe = recipe("$FindBin::RealBin/../doc/operating.md", 'pg_upgrade');
 
 sub run_recipe
 {

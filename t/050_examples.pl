@@ -10,7 +10,7 @@ use Scru64Examples;
 use Scru64Test;
 
 my $top = "$FindBin::RealBin/..";
-my @reference = map { "$top/doc/$_.md" } qw(scru64 durability);
+my @reference = map { "$top/doc/$_.md" } qw(scru64 troubleshooting);
 
 # A server as PostgreSQL comes, but for what examples print, which must not depend on
 # how the machine is set up.

@@ -56,7 +56,7 @@
  *	  when the session's node got the slot: they start anew, above the ID.
  *
  * Only after scru64_set_ceiling() with a time before issued IDs can nodes issue an ID again;
- * doc/durability.md says when to do that.  Even then a session generates only IDs of its own
+ * doc/troubleshooting.md says when to do that.  Even then a session generates only IDs of its own
  * node, and node_slots.c starts a node anew if its state has another node's bits.
  *
  *-------------------------------------------------------------------------
