@@ -11,7 +11,6 @@ use Scru64Examples;
 use Scru64Test;
 
 my $rows = 10000;
-my $coming_from = "$FindBin::RealBin/../doc/coming-from.md";
 my $plain = "$FindBin::RealBin/../doc/plain.md";
 my $node = new_node('main');
 
@@ -201,7 +200,7 @@ sub dump_beside_types
 sub run_plain_recipe
 {
 	my ($table, $name) = @_;
-	my $sql = join("\n", recipe($plain, $name), recipe($coming_from, 'in one go'), recipe($plain, 'to the extension, end'));
+	my $sql = join("\n", map { recipe_in_top($plain, $_) } ($name, 'to the extension, end'));
 	my ($ret, $out, $err) = $node->psql('plain', $sql =~ s/^\\set table event$/\\set table $table/mr, on_error_stop => 1);
 
 	is($err, '', "$table, $name: no error");
