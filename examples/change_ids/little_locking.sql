@@ -20,9 +20,9 @@ $$;
 CREATE TRIGGER entry_new_account_id BEFORE INSERT OR UPDATE ON entry
     FOR EACH ROW EXECUTE FUNCTION entry_new_account_id();
 
--- Step 2: so do old rows.  First paste both blocks of the map, the first of them with
--- FROM account WHERE new_id IS NULL.  The loops resume where they stopped.  If entry.id is no
--- number, use ranges of another key.
+-- Step 2: old rows get new IDs, too.  First paste the page's block for your kind of ID, with
+-- FROM account WHERE new_id IS NULL, and the block of the map.  The loops resume where they stopped.
+-- If entry.id is no number, use ranges of another key.
 
 ALTER TABLE account_map ADD PRIMARY KEY (n);
 ANALYZE account_map;
@@ -53,7 +53,7 @@ END
 $$;
 VACUUM ANALYZE entry;
 
--- Step 3: all rows have them.  If VALIDATE fails, repeat the second loop, then VALIDATE.  If
+-- Step 3: all rows have new IDs.  If VALIDATE fails, repeat the second loop, then VALIDATE.  If
 -- account_id may be null, leave out what is about entry.
 
 ALTER TABLE account ADD CONSTRAINT new_id_filled CHECK (new_id IS NOT NULL) NOT VALID;
