@@ -133,7 +133,16 @@ UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS
 #
 # In one go, and the numbers as they are
 #
-try_recipe('identity', 'numbers');
+{
+	my $db = try_recipe('identity', 'numbers');
+	my ($ret, $out, $err) = $node->psql($db, recipe_of('identity', 'back'), on_error_stop => 1);
+
+	is($err, '', 'identity, back: no error');
+	is($node->safe_psql($db, q(SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal)), '0', 'identity, back: nothing refuses IDs any more');
+	is($node->safe_psql($db, q(SELECT count(*) FROM pg_proc WHERE proname ~ '_always$')), '0', 'identity, back: nor is its function left');
+	is($node->safe_psql($db, q(INSERT INTO account (name) VALUES ('later') RETURNING id - 1 = (SELECT max(id) FROM account))),
+		't', 'identity, back: a new row');
+}
 foreach my $source (grep { $_ !~ /uuid7|identity/ } sources())
 {
 	my $db = try_recipe($source, 'in one go');
