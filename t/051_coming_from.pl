@@ -138,7 +138,7 @@ UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS
 	my ($ret, $out, $err) = $node->psql($db, recipe_of('identity', 'back'), on_error_stop => 1);
 
 	is($err, '', 'identity, back: no error');
-	is($node->safe_psql($db, q(SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal)), '0', 'identity, back: nothing refuses IDs any more');
+	is($node->safe_psql($db, q(SELECT count(*) FROM pg_trigger WHERE tgname = 'a_generated_always')), '0', 'identity, back: nothing refuses IDs any more');
 	is($node->safe_psql($db, q(SELECT count(*) FROM pg_proc WHERE proname ~ '_always$')), '0', 'identity, back: nor is its function left');
 	is($node->safe_psql($db, q(INSERT INTO account (name) VALUES ('later') RETURNING id - 1 = (SELECT max(id) FROM account))),
 		't', 'identity, back: a new row');
