@@ -11,7 +11,6 @@ use Scru64Examples;
 use Scru64Test;
 
 my $rows = 10000;
-my $coming_from = "$FindBin::RealBin/../doc/coming-from.md";
 my $plain = "$FindBin::RealBin/../doc/plain.md";
 my $node = new_node('main');
 
@@ -134,7 +133,16 @@ UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS
 #
 # In one go, and the numbers as they are
 #
-try_recipe('identity', 'numbers');
+{
+	my $db = try_recipe('identity', 'numbers');
+	my ($ret, $out, $err) = $node->psql($db, recipe_of('identity', 'back'), on_error_stop => 1);
+
+	is($err, '', 'identity, back: no error');
+	is($node->safe_psql($db, q(SELECT count(*) FROM pg_trigger WHERE tgname = 'a_generated_always')), '0', 'identity, back: nothing refuses IDs any more');
+	is($node->safe_psql($db, q(SELECT count(*) FROM pg_proc WHERE proname ~ '_always$')), '0', 'identity, back: nor is its function left');
+	is($node->safe_psql($db, q(INSERT INTO account (name) VALUES ('later') RETURNING id - 1 = (SELECT max(id) FROM account))),
+		't', 'identity, back: a new row');
+}
 foreach my $source (grep { $_ !~ /uuid7|identity/ } sources())
 {
 	my $db = try_recipe($source, 'in one go');
@@ -201,7 +209,7 @@ sub dump_beside_types
 sub run_plain_recipe
 {
 	my ($table, $name) = @_;
-	my $sql = join("\n", recipe($plain, $name), recipe($coming_from, 'in one go'), recipe($plain, 'to the extension, end'));
+	my $sql = join("\n", map { recipe_in_top($plain, $_) } ($name, 'to the extension, end'));
 	my ($ret, $out, $err) = $node->psql('plain', $sql =~ s/^\\set table event$/\\set table $table/mr, on_error_stop => 1);
 
 	is($err, '', "$table, $name: no error");

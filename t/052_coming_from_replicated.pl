@@ -50,7 +50,7 @@ sub paste
 sub wait_for_subscriber
 {
 	my ($db) = @_;
-	my ($mark, $look) = split /(?<=\\gset)\n/, recipe($page, 'wait for the subscriber');
+	my ($mark, $look) = split /(?<=\\gset)\n/, recipe($page, 'wait');
 	my $session = $publisher->background_psql($db);
 	my $has_all = '';
 
@@ -132,15 +132,15 @@ foreach my $test ([ 'bigserial', 'TABLE account, entry' ], [ 'uuid7', 'ALL TABLE
 	};
 
 	$wait_for_writers->();
-	paste($subscriber, $db, 'the map', recipe($page, 'map on the subscriber')) if $tables eq 'ALL TABLES';
-	paste($subscriber, $db, 'step 1', recipe($page, 'quiet'));
+	paste($subscriber, $db, 'the map', recipe($page, 'subscriber')) if $tables eq 'ALL TABLES';
+	paste($subscriber, $db, 'step 1', step(1));
 	$wait_for_writers->();
-	paste($publisher, $db, 'step 1', recipe($page, 'quiet'));
+	paste($publisher, $db, 'step 1', step(1));
 	$wait_for_writers->();
-	paste($publisher, $db, 'steps 2 to 4', map_beside($source), recipe($page, 'quiet fill'), recipe($page, 'quiet end'));
+	paste($publisher, $db, 'steps 2 to 4', map_beside($source), map { step($_) } 2 .. 4);
 	$wait_for_writers->();
 	wait_for_subscriber($db);
-	paste($subscriber, $db, 'steps 3 and 4', recipe($page, 'quiet end'));
+	paste($subscriber, $db, 'steps 3 and 4', step(3), step(4));
 	$wait_for_writers->();
 
 	my $holder = $publisher->background_psql($db);
@@ -149,7 +149,7 @@ foreach my $test ([ 'bigserial', 'TABLE account, entry' ], [ 'uuid7', 'ALL TABLE
 	$_->quit foreach @writers;
 	$holder->quit;
 	wait_for_subscriber($db);
-	paste($_, $db, 'step 5', quiet_swap()) foreach ($publisher, $subscriber);
+	paste($_, $db, 'step 5', step(5)) foreach ($publisher, $subscriber);
 
 	# Everything is right on the publisher, also what is written by these, and the same
 	# on the subscriber.

@@ -1,5 +1,5 @@
-# The recipes of doc/coming-from.md: tables to try them on, the statements as the page
-# has them, and what has to be true afterwards.
+# The recipes of doc/coming-from.md: tables to try them on, the statements as the page and
+# the files that it names have them, and what has to be true afterwards.
 #
 # It needs no more than Perl, so that bench/coming-from can use it, too.
 
@@ -16,13 +16,15 @@ our @EXPORT = qw(
   checks
   map_beside
   map_of
-  quiet_swap
+  recipe_in_top
   recipe_of
   setup
   sources
+  step
 );
 
-my $page = "$FindBin::RealBin/../doc/coming-from.md";
+my $top = "$FindBin::RealBin/..";
+my $page = "$top/doc/coming-from.md";
 
 # The kinds of old IDs: how the column is declared, how an ID is made from the number
 # i and the time ms of a row, which map is right for it, what the order is.
@@ -109,12 +111,38 @@ ANALYZE;
 );
 }
 
+# What includes files of the checkout, as seen from anywhere
+sub in_top
+{
+	my ($sql) = @_;
+
+	return $sql =~ s{^\\i (examples/.*)$}{\\i '$top/$1'}gmr;
+}
+
+# A recipe of a page, for a psql that was started anywhere
+sub recipe_in_top
+{
+	return in_top(recipe(@_));
+}
+
+# A step of the recipe with little locking, without its comments
+sub step
+{
+	my ($n) = @_;
+	my $file = "$top/examples/change_ids/little_locking.sql";
+
+	open(my $steps, '<', $file) or die "could not open $file: $!";
+	local $/ = undef;
+	my ($sql) = <$steps> =~ /^-- Step $n: .*?\n\n(.*?)(?=^-- Step|\z)/ms or die "$file has no step $n";
+	return in_top($sql);
+}
+
 # The map: the old IDs of a kind, and the new ones for them
 sub map_of
 {
 	my ($name) = @_;
 
-	return join "\n", recipe($page, "map $source{$name}{map}"), recipe($page, 'map');
+	return join "\n", map { recipe($page, $_) } ($source{$name}{map}, 'map');
 }
 
 # The map, made while rows come that have their new IDs
@@ -127,12 +155,6 @@ sub map_beside
 	return $map;
 }
 
-# The last step of the recipe with little locking
-sub quiet_swap
-{
-	return join "\n", map { recipe($page, $_) } ('quiet swap', 'always', 'quiet commit');
-}
-
 # The statements of a recipe: in one go, with little locking (quiet), with the numbers
 # as they are, or back again.  What is given besides is run three times: when new rows
 # get their IDs, when the map is made, and when the old rows have theirs.
@@ -143,20 +165,19 @@ sub recipe_of
 	$meanwhile //= '';
 	if ($variant eq 'in one go')
 	{
-		return join "\n", recipe($page, 'begin'), map_of($name), map { recipe($page, $_) } ('look up', 'in one go', 'always', 'end');
+		return join "\n", recipe($page, 'begin'), map_of($name), map { recipe_in_top($page, $_) } ('function', 'change');
 	}
 	elsif ($variant eq 'numbers')
 	{
-		return join "\n", map { recipe($page, $_) } ('begin', 'numbers', 'in one go', 'always', 'end');
+		return join "\n", map { recipe_in_top($page, $_) } ('begin', 'numbers', 'change');
 	}
 	elsif ($variant eq 'quiet')
 	{
-		return join "\n", recipe($page, 'quiet'), $meanwhile, map_beside($name), $meanwhile,
-		  recipe($page, 'quiet fill'), $meanwhile, recipe($page, 'quiet end'), quiet_swap();
+		return join "\n", step(1), $meanwhile, map_beside($name), $meanwhile, step(2), $meanwhile, map { step($_) } 3 .. 5;
 	}
 	elsif ($variant eq 'back')
 	{
-		return join "\n", map { recipe($page, $_) } ('back', 'in one go', 'back, end');
+		return recipe_in_top($page, 'back');
 	}
 	die "there is no recipe \"$variant\"";
 }

@@ -5,6 +5,8 @@ import { ID, NUMBER, ORDERED, Scru64Id, done, failure, isEqual, psql, versionOf 
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 
+import { nextBatch } from './next_batch.mjs';
+
 console.log(`# pg ${versionOf('pg')}, Node.js ${process.versions.node}`);
 
 const client = new pg.Client();
@@ -90,27 +92,6 @@ for (const id of [first, ...ORDERED]) {
 }
 
 // New rows
-// [recipe: node-postgres, new rows]
-async function nextBatch(client, name, handle) {
-  await client.query('BEGIN');
-  try {
-    const consumer = await client.query('SELECT seen FROM consumer WHERE name = $1 FOR UPDATE', [name]);
-    const { rows } = await client.query(`
-      SELECT id, what FROM event
-      WHERE id > $1 AND id < scru64_watermark()
-      ORDER BY id LIMIT 1000`, [consumer.rows[0].seen]);
-    if (rows.length > 0) {
-      await handle(rows);
-      await client.query('UPDATE consumer SET seen = $1 WHERE name = $2', [rows.at(-1).id, name]);
-    }
-    await client.query('COMMIT');
-    return rows;
-  } catch (error) {
-    await client.query('ROLLBACK');
-    throw error;
-  }
-}
-// [end]
 await client.query("CREATE TABLE consumer (name text PRIMARY KEY, seen scru64 NOT NULL DEFAULT '000000000000')");
 await client.query("INSERT INTO consumer (name) VALUES ('mail')");
 const mail = [];

@@ -31,7 +31,7 @@ is_equal(psql(TYPES), ["bigint", "bigint"], "integers come as bigint")
 
 with open("../../doc/coming-from.md") as page:
     recipes = dict(re.findall(r"<!-- recipe (.*?) -->\n *```sql\n(.*?)```", page.read(), re.DOTALL))
-psql("".join(recipes[name] for name in ("begin", "numbers", "in one go", "end")))
+psql("".join(recipes[name] for name in ("begin", "numbers", "change")).replace(r"\i ", r"\i ../../"))
 is_equal(psql(TYPES), ["scru64", "scru64"], "they become IDs")
 is_equal(psql("SELECT id, id::bigint, name FROM account ORDER BY account.id"),
          ["000000000001|1|Ann", "000000000002|2|Bob", "000001dm4etc|3000000000|Eve"], "of the same numbers")

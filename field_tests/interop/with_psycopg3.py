@@ -3,8 +3,8 @@
 import datetime
 
 from harness import ID, ORDERED, done, is_equal, psql, raises
-from scru64_binary import decode
 from scru64_psycopg3 import register_scru64_arrays
+from scru64_psycopg3_binary import register_scru64_binary
 
 import psycopg
 
@@ -66,18 +66,7 @@ register_scru64_arrays(other)
 is_equal(other.closed, False, "in a database without the extension, registration does nothing")
 other.close()
 
-# [recipe: psycopg 3, binary results]
-from psycopg.adapt import Loader
-from psycopg.pq import Format
-
-class Scru64BinaryLoader(Loader):
-    format = Format.BINARY
-
-    def load(self, data):
-        return decode(data)
-
-conn.adapters.register_loader("scru64", Scru64BinaryLoader)
-# [end]
+register_scru64_binary(conn)
 
 for expected in ORDERED:
     is_equal(value("SELECT %s::scru64", (expected,), binary=True), expected, f"binary: {expected}")

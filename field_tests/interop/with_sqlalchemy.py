@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import warnings
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 from harness import ID, ORDERED, done, is_equal, psql, raises
 
@@ -26,26 +26,9 @@ is_async = driver == "asyncpg"
 engine = (create_async_engine if is_async else create_engine)(f"postgresql+{driver}://")
 loop = asyncio.new_event_loop()
 
-# [recipe: SQLAlchemy, type]
-from datetime import datetime
-from sqlalchemy import DateTime
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.dialects.postgresql.base import ischema_names
-from sqlalchemy.types import UserDefinedType
-
-class Scru64(UserDefinedType):
-    cache_ok = True
-
-    def get_col_spec(self, **kw):
-        return "scru64"
-
-    def coerce_compared_value(self, op, value):
-        return DateTime(timezone=True) if isinstance(value, datetime) else self
-
-ischema_names["scru64"] = Scru64  # for reflection
-# [end]
-
+from scru64_sqlalchemy import Scru64
 from sqlalchemy import Column, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 class Event(Base):
     __tablename__ = "event"
