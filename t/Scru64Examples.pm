@@ -28,6 +28,14 @@
 # and anywhere:
 #
 #   <!-- restart -->          here the page has the reader restart the server
+#   <!-- set-up -->           here the page expects a server with the extension and a node,
+#   <!-- set-up at NAME -->   which it leaves to README.md: they are made, by a block of
+#                             SQL that no reader sees.  What stands in further lines
+#                             before "-->" is run after that, such as a table:
+#
+#   <!-- set-up
+#   CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY);
+#   -->
 #
 # 'NODE/8' and 'OTHER/8' are node specs that the reader chooses.
 #
@@ -49,6 +57,22 @@ our @EXPORT = qw(
   same_shape
 );
 
+# What a page expects that has "set-up"
+my $set_up = q(CREATE EXTENSION IF NOT EXISTS scru64;
+LOAD 'scru64';
+ALTER SYSTEM SET scru64.node_spec = 'NODE/8';
+SELECT pg_reload_conf();
+SELECT pg_sleep(0.3);
+);
+
+# The reader's numbers
+sub with_nodes
+{
+	my ($text) = @_;
+
+	return $text =~ s{'NODE/8'}{'42/8'}gr =~ s{'OTHER/8'}{'43/8'}gr;
+}
+
 # The blocks of a page, in order: line, section (its heading), language, mark (what the
 # comment says), text.
 # A restart is a block, too.
@@ -69,22 +93,33 @@ sub blocks_of
 		$number++;
 		if ($block)
 		{
-			if ($line =~ /^\s*```\s*$/)
+			if ($line =~ $block->{end})
 			{
 				push @blocks, $block;
 				$block = undef;
 				next;
 			}
 			$line =~ s/^$indent//;
-			$line =~ s{'NODE/8'}{'42/8'};    # the reader's numbers
-			$line =~ s{'OTHER/8'}{'43/8'};
-			$block->{text} .= "$line\n";
+			$block->{text} .= with_nodes("$line\n");
 		}
 		elsif ($line =~ /^(\s*)```(\S*)/)
 		{
 			$indent = $1;
-			$block = { line => $number, section => $section, language => $2, mark => $mark, text => '' };
+			$block = { line => $number, section => $section, language => $2, mark => $mark, text => '', end => qr/^\s*```\s*$/ };
 			$mark = '';
+		}
+		elsif ($line =~ /^\s*<!-- set-up(?: (at \w+))?( -->)?$/)
+		{
+			my ($at, $end) = ($1, $2);
+			my $text = with_nodes($at ? $set_up =~ s/NODE/OTHER/r : $set_up);
+
+			$indent = '';
+			$block = { line => $number, section => $section, language => 'sql', mark => $at // '', text => $text, end => qr/^\s*-->$/ };
+			if ($end)
+			{
+				push @blocks, $block;
+				$block = undef;
+			}
 		}
 		elsif ($line =~ /^\s*<!-- restart -->$/)
 		{
