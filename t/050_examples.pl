@@ -103,7 +103,10 @@ sub make_app
 	print $app "#!/bin/sh\n: \"\${SCRU64_NODE_SPEC:?}\"\n";
 	close $app;
 	chmod(0755, "$dir/app");
-	symlink("$top/plain", "$dir/plain") or die "could not link $dir/plain: $!";
+	foreach (qw(examples plain))
+	{
+		symlink("$top/$_", "$dir/$_") or die "could not link $dir/$_: $!";
+	}
 	return $dir;
 }
 

@@ -171,13 +171,16 @@ sub psql_program
 	return start_program($server, $name, [ $server->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1' ], $input);
 }
 
-# A program of these blocks of Python.
+# The program of examples/ that the page names, with the call of run() at its end, or what
+# stands in its place.
 sub python_program
 {
-	my ($server, $name, @text) = @_;
+	my ($server, $name, $end) = @_;
 	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name.py";
+	my $program = slurp_file("$FindBin::RealBin/../examples/consumer.py");
 
-	append_to_file($file, join("\n", @text));
+	$program =~ s/^if __name__ .*//ms if $end;
+	append_to_file($file, $program . ($end // ''));
 	return start_program($server, $name, [ $python, $file ], '');
 }
 
@@ -383,16 +386,14 @@ sub sql_consumer
 }
 
 try_consumers('in SQL', sql_consumer('sql'));
-my ($batch, $loop) = map { $_->{text} } grep { $_->{section} eq 'In the same database' && $_->{language} eq 'python' } @blocks;
-blocks_in('In the same database', language => 'python');
 my $send = blocks_in('To a broker', language => 'python');
 SKIP:
 {
-	my $woken = blocks_in('Wake-up', language => 'python');
-
 	skip 'there is no psycopg', 1 if !$has_psycopg;
-	try_consumers('in Python', python_program($server, 'python', $batch, $loop));
-	try_consumers('in Python, woken, and in SQL', python_program($server, 'woken', $batch, $woken), sql_consumer('beside'));
+	try_consumers('in Python, woken', python_program($server, 'python'));
+	$server->safe_psql('postgres', 'ALTER TABLE outbox DISABLE TRIGGER outbox_wakes');
+	try_consumers('in Python and in SQL, not woken', python_program($server, 'beside'), sql_consumer('beside_sql'));
+	$server->safe_psql('postgres', 'ALTER TABLE outbox ENABLE TRIGGER outbox_wakes');
 }
 
 #
@@ -407,7 +408,7 @@ SKIP:
 	my @writers = start_writers($server, 3, $write_outbox);
 	$server->safe_psql('postgres', "UPDATE consumer SET seen = ($begin_now) WHERE name = 'broker'");
 	my $begin = $server->safe_psql('postgres', "SELECT seen FROM consumer WHERE name = 'broker'");
-	my $sender = python_program($server, 'sender', $batch, $send, qq(
+	my $sender = python_program($server, 'sender', $send . qq(
 import os, random
 
 class Broker:
@@ -426,9 +427,7 @@ class Broker:
         self.waiting = []
 
 broker = Broker()
-while True:
-    if not next_batch("broker", send):
-        time.sleep(0.01)
+run("broker", send)
 ));
 	my $sent_all = sub { -e $sent ? split(/\n/, slurp_file($sent)) : () };
 	my (%times, @received);

@@ -6,33 +6,12 @@
 
 CREATE EXTENSION pg_cron;
 
--- Partitions of a day, from midnight UTC to midnight UTC: make those of today and of
--- the next days, drop those that ended more than so many days ago.
 CREATE TABLE event (
     id   scru64 DEFAULT scru64_generate() PRIMARY KEY,
     what text NOT NULL
 ) PARTITION BY RANGE (id);
 
-CREATE PROCEDURE event_partitions(ahead integer, keep integer)
-LANGUAGE plpgsql
-SET TimeZone = 'UTC'
-SET lock_timeout = '10s'
-AS $$
-DECLARE
-    day date;
-    old regclass;
-BEGIN
-    FOR day IN SELECT current_date + n FROM generate_series(0, ahead) n LOOP
-        EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF event FOR VALUES FROM (scru64_min(%L)) TO (scru64_min(%L))',
-                       to_char(day, '"event_"YYYYMMDD'), day::timestamptz, (day + 1)::timestamptz);
-    END LOOP;
-    FOR old IN SELECT c.oid FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
-               WHERE inhparent = 'event'::regclass AND relname ~ '^event_\d{8}$'
-               AND relname < to_char(current_date - keep - 1, '"event_"YYYYMMDD') LOOP
-        EXECUTE format('DROP TABLE %s', old);
-    END LOOP;
-END
-$$;
+\ir ../../examples/pg_cron.sql
 
 CALL event_partitions(7, 30);
 SELECT cron.schedule('event_partitions', '10 0 * * *', 'CALL event_partitions(7, 30)');
