@@ -172,8 +172,7 @@ is(logged_sources($server_d), '', 'a node in the configuration: nothing in the l
 # the one that the realm would give
 my $configured = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 12 & 4095 FROM scru64_realm.lease(12, 'look', '10 s'); ROLLBACK") . '/12';
 $server_d->safe_psql('postgres', "SET scru64.node_spec = '$configured'; SELECT scru64_generate()");
-try_generate($server_d);
-like(lease_sql($server_d, 'last_error'), qr{node $configured overlaps one that is configured on this server},
+ok( wait_until(60, sub { try_generate($server_d); lease_sql($server_d, 'last_error') =~ m{node $configured overlaps one that is configured on this server} }),
 	'a node configured first: the worker says why it does not use what it got');
 
 #
