@@ -126,6 +126,12 @@ clean-unit:
 	$(MAKE) -C $(srcdir)/unit_tests clean
 	$(MAKE) -C $(srcdir)/sim_tests clean
 
+# Is each broken rule of the realm's SQL found?  Of what is installed, as installcheck
+.PHONY: sim-realm-mutants
+sim-realm-mutants:
+	$(MAKE) installcheck REGRESS= PROVE_TESTS=t/022_realm_simulator.pl PROVE_FLAGS=-v \
+		SCRU64_SEED=1 SCRU64_REALM_MUTANTS=.
+
 # The archives of a release, of what is committed: for PGXN, and Debian's .orig.tar.gz.  They
 # are the same, byte for byte, each time.
 DIST = scru64-$(EXTVERSION)
