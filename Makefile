@@ -124,7 +124,7 @@ clean: clean-unit
 .PHONY: clean-unit
 clean-unit:
 	$(MAKE) -C $(srcdir)/unit_tests clean
-	$(MAKE) -C $(srcdir)/sim_tests clean
+	$(MAKE) -C $(srcdir)/sim_tests clean PG_CONFIG='$(PG_CONFIG)'
 
 # Is each broken rule of the realm's SQL found?  Of what is installed, as installcheck
 .PHONY: sim-realm-mutants

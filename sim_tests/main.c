@@ -180,8 +180,8 @@ run_history(uint64 this_seed)
 static void
 usage(void)
 {
-	fputs("Usage: sim [-w] [-v] [-t SECONDS] [SEED [HISTORIES]]\n"
-		  "  -w  weak memory\n  -v  a trace of all that happens\n  -t  go on for so many seconds\n", stderr);
+	fputs("Usage: sim [-w] [-v] [-s] [-t SECONDS] [SEED [HISTORIES]]\n"
+		  "  -w  weak memory\n  -v  a trace of all that happens\n  -s  a script without concurrency\n  -t  go on for so many seconds\n", stderr);
 	exit(2);
 }
 

@@ -197,7 +197,7 @@ write_page(void)
 
 FN(static void, checkpoint, (void), write_page(); synced = file; redo = flushed = inserted;)
 
-/* What other processes do with the page, if nobody has locked it, and with the WAL */
+/* What other processes do with the page while it is not locked, and with the WAL */
 void
 storage_events(void)
 {
@@ -224,7 +224,7 @@ storage_events(void)
 
 /* The file, and the states of the transactions, by the WAL */
 static void
-replay(bool forks)
+replay(void)
 {
 	latest_completed = swarm.first_xid - 1;
 	for (int i = 0; i < n_transactions; i++)
@@ -269,7 +269,7 @@ recover(Recovery recovery)
 	else if (one_in(4))
 		file = synced;
 	CLEAR(server_data);
-	replay(forks);
+	replay();
 	trace("recovery%s: the ceiling is " UINT64_FORMAT, forks ? " of another history" : "", ceiling_at(inserted));
 	if (!forks && one_in(swarm.lose_page_1in))
 		file.has_page = false;

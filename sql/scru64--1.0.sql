@@ -474,7 +474,7 @@ COMMENT ON COLUMN scru64_lease.size_reason IS 'why node_id_size did so, or could
 
 
 -- ---------------------------------------------------------------------------
--- Who monitors the server, and nobody else by default
+-- By default only roles that monitor the server have these privileges
 -- ---------------------------------------------------------------------------
 
 REVOKE ALL ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() FROM PUBLIC;

@@ -35,7 +35,7 @@ COMMENT ON SCHEMA scru64_realm_internal IS 'what the functions of scru64_realm n
 --
 -- The IDs of a lease are of the ticks after granted_at, up to its end. The next lease of
 -- any of its node_ctr values is granted at occupied_until or later. So it begins above
--- all IDs of the lease before, and nobody needs to know them.
+-- all IDs of the lease before, and the realm need not know them.
 --
 -- Extension scru64 may be in any schema, also in one where others can create functions,
 -- and may be moved to another one. This section alone looks into that schema. It binds
@@ -45,8 +45,8 @@ COMMENT ON SCHEMA scru64_realm_internal IS 'what the functions of scru64_realm n
 -- operators are not, if others match better.
 -- ---------------------------------------------------------------------------
 
--- Changes that go by the clock are numbered as they read it. Nothing has them commit in
--- this order, but a transaction is short: the last one that a standby knows began at most 15
+-- Changes that use the clock are numbered in the order in which they read it. They may commit in
+-- another order, but a transaction is short: the last one that a standby knows began at most 15
 -- seconds before its last commit, wherever the clock was. The numbers are in the rows,
 -- because a dump reads sequences later than rows.
 CREATE SEQUENCE scru64_realm_internal.change;
@@ -145,7 +145,7 @@ COMMENT ON COLUMN ledger.change IS 'number of that change';
 COMMENT ON COLUMN ledger.last_id IS 'last ID reported by the holder, or the one after which the lease began';
 COMMENT ON COLUMN ledger.parent IS 'lease that was split into this one; it may have been pruned since';
 COMMENT ON COLUMN ledger.node_ctr_range IS 'node_ctr values of the node';
-COMMENT ON COLUMN ledger.occupied IS 'when nobody else may have the node';
+COMMENT ON COLUMN ledger.occupied IS 'when no other lease may have the node';
 
 
 -- ---------------------------------------------------------------------------
@@ -199,7 +199,7 @@ INSERT INTO settings DEFAULT VALUES;
 -- Locks: tables of the owner's, and not advisory locks, which anybody could take.
 --
 -- A call that changes a lease takes the weakest lock on allocator before it reads the
--- settings and the clock. The owner's functions take the strongest: then no call goes by
+-- settings and the clock. The owner's functions take the strongest: then no call uses
 -- older settings. A call that looks for a free node locks turn, if that can be had soon,
 -- only so that not all of them look at the same node. The order is: allocator, settings, turn.
 CREATE TABLE allocator ();
@@ -346,8 +346,8 @@ $$;
 COMMENT ON FUNCTION scru64_realm.lease
 	IS 'lease a node: a free one of this size, or this node_id, within a block if one is given';
 
--- It never takes back a promise: a holder that misses the answer to this call goes by the
--- one before.
+-- It never takes back a promise: a holder that misses the answer to this call uses the
+-- answer before.
 CREATE FUNCTION scru64_realm.renew(
 	lease_id uuid,
 	ttl interval DEFAULT NULL,
@@ -763,8 +763,8 @@ BEGIN ATOMIC
 	FROM settings AS s;
 END;
 
--- How far a lease may be promised. The older it is, the farther: a lease that nobody
--- releases then costs about its own lifetime, and a realm that has lost a new one need
+-- How far a lease may be promised. The older it is, the farther: a lease that its holder
+-- does not release then costs about its own lifetime, and a realm that has lost a new one need
 -- not wait long.
 CREATE FUNCTION cap(granted_at timestamptz, clock timestamptz) RETURNS timestamptz LANGUAGE sql
 	RETURN (SELECT clock + least(l.max_ttl, greatest(l.first_ttl, clock - granted_at)) FROM limits(clock) AS l);
@@ -1212,7 +1212,7 @@ BEGIN
 			CONTINUE WHEN node_ctr_range IS NULL;
 			RETURN NEXT;
 		EXCEPTION WHEN invalid_parameter_value THEN
-			-- nobody can generate with it
+			-- no generator accepts this spec
 		END;
 	END LOOP;
 END
@@ -1406,7 +1406,7 @@ $$;
 -- ---------------------------------------------------------------------------
 
 -- Sets one of the two and returns from when it counts; the other one is null, and stays. A
--- reduction counts at once: no call goes by the old value then. For a raise see limits().
+-- reduction counts at once: no call uses the old value then. For a raise see limits().
 CREATE FUNCTION set_ttls(max_ttl interval, first_ttl interval) RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
 	clock timestamptz;

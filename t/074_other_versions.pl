@@ -126,7 +126,7 @@ install_libraries($installation, %other);
 my $second = wait_for_lease($rolling, $patience);
 like($second, qr{^\d+/12$}, 'another layout: a new session has a node');
 isnt($second, $first, '... of its own');
-# if that had to raise the ceiling meanwhile, above the other's, with a lease that is new as well
+# the session may have raised the ceiling above the other layout's, and then has another lease, too
 $first = session_goes_on_ok('another layout');
 isnt($first, $second, '... with a node of its own');
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'rolling' AND node IN ('$first', '$second')"), 2, 'the realm knows of both');

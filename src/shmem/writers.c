@@ -89,7 +89,7 @@ advertise(uint64 last)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("parallel worker cannot generate IDs for a session that has not loaded scru64"),
-				 errdetail("Nobody would notice if the session prepared its transaction."),
+				 errdetail("If the session prepared its transaction, scru64_watermark() would not know of the worker's IDs."),
 				 errhint("Add scru64 to \"%s\" or \"%s\".",
 						 "shared_preload_libraries", "session_preload_libraries")));
 	advertised = node_slots->n_writers > 0 ? last : 0;
