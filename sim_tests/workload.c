@@ -61,6 +61,8 @@ PROCESS_LOCAL static int transaction = -1;
 PROCESS_LOCAL static bool has_library = false;
 PROCESS_LOCAL static bool has_snapshot = false;
 PROCESS_LOCAL static bool is_repeatable_read = false;
+PROCESS_LOCAL static bool has_set_node = false;	/* in the open transaction */
+PROCESS_LOCAL static NodeSpec node_before = {{0, 0}, 0};
 PROCESS_LOCAL static uint64 snapshot_visible = 0;
 PROCESS_LOCAL static int snapshot_sets = 0;
 PROCESS_LOCAL static HeldLease held = {{0}};
@@ -79,6 +81,8 @@ begin_transaction(void)
 	transactions[transaction] = (Transaction) {.state = TRANSACTION_OPEN, .first_id = n_issued};
 	compat_lxid(MyProc) = ++last_lxids[me->number];
 	scru64_rollback_allowance = server_allowance;
+	has_set_node = false;
+	node_before = configured_node;
 }
 
 FN(static void, complete, (uint64 xid), latest_completed = Max(latest_completed, xid);)
@@ -131,7 +135,25 @@ commit(void)
 	leave_transaction(TRANSACTION_COMMITTED, XACT_EVENT_COMMIT);
 }
 
-FN(static void, abort_transaction, (void), release_everything(); leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);)
+static void
+assign_node(NodeSpec spec)
+{
+	configured_node = spec;
+	has_set_node = true;
+	node_is_set();
+	detach_node();
+}
+
+/* It takes back a SET. */
+static void
+abort_transaction(void)
+{
+	release_everything();
+	leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);
+	if (has_set_node)
+		assign_node(node_before);
+	has_set_node = false;
+}
 
 static void
 prepare(void)
@@ -286,9 +308,7 @@ set_node(void)
 	}
 	trace("node %u/%u, node_prev " UINT64_FORMAT, spec.node.node_id, spec.node.node_id_size, spec.node_prev);
 	script("node %u/%u = ok\n", spec.node.node_id, spec.node.node_id_size);
-	configured_node = spec;
-	node_is_set();
-	detach_node();
+	assign_node(spec);
 }
 
 static void
@@ -387,7 +407,7 @@ run_statement(void)
 	else if (kind < 70)
 		generate_rows(1 + (int) rnd(4));
 	else if (kind < 80)
-		generate_rows(1 + (int) rnd(60));
+		generate_rows(1 + (int) rnd(is_script ? 6 : 60));
 	else if (kind < 83)
 		check_node();
 	else if (kind < 90)
@@ -739,7 +759,7 @@ start_workload(void)
 		start_process(n++, parallel_main);
 	for (int i = 0; i < n; i++)
 	{
-		if (one_in(3))
+		if (one_in(3) && !is_script)
 			processes[i].stalled_until = now_ns + rnd_scale(MS, 10 * SEC);
 	}
 }
