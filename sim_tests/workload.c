@@ -422,6 +422,8 @@ run_statement(void)
 		sleep_until(now_ns + rnd_scale(MS, 3 * SEC), NULL);
 }
 
+static const char *const commit_levels[] = {"off", "local", "remote_write", "on", "remote_apply"};
+
 static void
 run_transaction(void)
 {
@@ -436,6 +438,7 @@ run_transaction(void)
 	script("begin %s = ok\n", is_repeatable_read ? "repeatable_read" : "read_committed");
 	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
 									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_APPLY);
+	script("commit_level %s = ok\n", commit_levels[synchronous_commit]);
 	if (one_in(5))
 		(void) GetTopFullTransactionId();
 	for (int n = 1 + (int) rnd(4); n > 0; n--)

@@ -62,6 +62,7 @@ my %events = (
 # What the session does, with the line's argument for #
 my %statements = (
 	begin => 'BEGIN ISOLATION LEVEL #;',
+	commit_level => 'SET LOCAL synchronous_commit = #;',
 	commit => 'COMMIT;', rollback => 'ROLLBACK;',
 	prepare => q(PREPARE TRANSACTION '#';),
 	commit_prepared => q(COMMIT PREPARED '#';), rollback_prepared => q(ROLLBACK PREPARED '#';),
@@ -82,7 +83,7 @@ sub play
 	{
 		my ($call, $result) = split(/ = /, $line);
 		my ($what, $argument) = split(/ /, $call);
-		my $statement = $statements{$what} =~ s/#/$argument/r =~ s/(read|repeatable)_/$1 /r;
+		my $statement = $statements{$what} =~ s/#/$argument/r =~ s/(LEVEL \w+)_/$1 /r;
 
 		$commands .= "SET LOCAL statement_timeout = '10ms';\n" if $result eq 'error 57014';
 		$commands .= "\\set result ok\n$statement\n\\if :ERROR\n\\set result 'error ' :SQLSTATE\nROLLBACK;\n\\endif\n\\qecho '$call =' :result\n";
