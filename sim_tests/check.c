@@ -92,6 +92,9 @@ forget_ids(void)
 	went_back_at = set_count;
 }
 
+/* The page is lost, and with it the set ceiling; the clock may have been set back. */
+FN(void, page_is_lost, (void), forget_ids(); floor_tick = 0;)
+
 /* A lease has the watermark go back if the clock was wrong before. */
 static void
 note_restarts(void)

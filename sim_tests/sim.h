@@ -216,6 +216,7 @@ extern void call_has_flushed(void);
 extern void clock_is_read(int64 ns);
 extern void begin_incarnation(void);
 extern void end_incarnation(void);
+extern void page_is_lost(void);
 extern void history_forks(bool is_failover);
 
 /* worker.c: the lease worker */

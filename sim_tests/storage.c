@@ -272,7 +272,11 @@ recover(Recovery recovery)
 	replay();
 	trace("recovery%s: the ceiling is " UINT64_FORMAT, forks ? " of another history" : "", ceiling_at(inserted));
 	if (!forks && one_in(swarm.lose_page_1in))
+	{
 		file.has_page = false;
+		if (is_script)
+			page_is_lost();
+	}
 	script("%s\n", forks ? "promote" : file.has_page ? "crash" : "lose_page");
 	senders.sync_standbys_status = SYNC_STANDBY_INIT | (swarm.has_standby ? SYNC_STANDBY_DEFINED : 0);
 	recover_transactions(forks);

@@ -49,6 +49,8 @@ PROCESS_LOCAL static int transaction = -1;
 PROCESS_LOCAL static bool has_library = false;
 PROCESS_LOCAL static bool has_snapshot = false;
 PROCESS_LOCAL static bool is_repeatable_read = false;
+PROCESS_LOCAL static bool has_set_node = false;	/* in the open transaction */
+PROCESS_LOCAL static NodeSpec node_before = {{0, 0}, 0};
 PROCESS_LOCAL static uint64 snapshot_visible = 0;
 PROCESS_LOCAL static int snapshot_sets = 0;
 
@@ -65,6 +67,8 @@ begin_transaction(void)
 	transactions[transaction] = (Transaction) {.state = TRANSACTION_OPEN, .first_id = n_issued};
 	compat_lxid(MyProc) = ++last_lxids[me->number];
 	scru64_rollback_allowance = server_allowance;
+	has_set_node = false;
+	node_before = configured_node;
 }
 
 FN(static void, complete, (uint64 xid), latest_completed = Max(latest_completed, xid);)
@@ -117,7 +121,25 @@ commit(void)
 	leave_transaction(TRANSACTION_COMMITTED, XACT_EVENT_COMMIT);
 }
 
-FN(void, abort_transaction, (void), release_everything(); leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);)
+static void
+assign_node(NodeSpec spec)
+{
+	configured_node = spec;
+	has_set_node = true;
+	node_is_set();
+	detach_node();
+}
+
+/* It takes back a SET. */
+void
+abort_transaction(void)
+{
+	release_everything();
+	leave_transaction(TRANSACTION_ABORTED, XACT_EVENT_ABORT);
+	if (has_set_node)
+		assign_node(node_before);
+	has_set_node = false;
+}
 
 static void
 prepare(void)
@@ -272,9 +294,7 @@ set_node(void)
 	}
 	trace("node %u/%u, node_prev " UINT64_FORMAT, spec.node.node_id, spec.node.node_id_size, spec.node_prev);
 	script("node %u/%u = ok\n", spec.node.node_id, spec.node.node_id_size);
-	configured_node = spec;
-	node_is_set();
-	detach_node();
+	assign_node(spec);
 }
 
 static void
@@ -376,7 +396,7 @@ run_statement(void)
 	else if (kind < 70)
 		generate_rows(1 + (int) rnd(4));
 	else if (kind < 80)
-		generate_rows(1 + (int) rnd(60));
+		generate_rows(1 + (int) rnd(is_script ? 6 : 60));
 	else if (kind < 83)
 		check_node();
 	else if (kind < 90)
@@ -390,6 +410,8 @@ run_statement(void)
 	else
 		sleep_until(now_ns + rnd_scale(MS, 3 * SEC), NULL);
 }
+
+static const char *const commit_levels[] = {"off", "local", "remote_write", "on", "remote_apply"};
 
 static void
 run_transaction(void)
@@ -405,6 +427,7 @@ run_transaction(void)
 	script("begin %s = ok\n", is_repeatable_read ? "repeatable_read" : "read_committed");
 	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
 									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_APPLY);
+	script("commit_level %s = ok\n", commit_levels[synchronous_commit]);
 	if (one_in(5))
 		(void) GetTopFullTransactionId();
 	for (int n = 1 + (int) rnd(4); n > 0; n--)
@@ -533,7 +556,7 @@ start_workload(void)
 		start_process(n++, parallel_main);
 	for (int i = 0; i < n; i++)
 	{
-		if (one_in(3))
+		if (one_in(3) && !is_script)
 			processes[i].stalled_until = now_ns + rnd_scale(MS, 10 * SEC);
 	}
 }
