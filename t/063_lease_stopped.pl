@@ -174,5 +174,5 @@ SKIP:
 	like($err, qr/ERROR:  (57014|55000): /, 'it goes on, and has no node any more');
 	is("@late", '', 'nor the ID');
 }
-ok_ids($realm, 'stopped and continued', 10000);
+ok_ids($realm, 'stopped and continued');
 done_testing();

@@ -145,7 +145,7 @@ ok(wait_until(15, sub { lease_sql($standby, "state = 'held' AND failures = 0") e
 	goes_on_ok(wait_for_lease($standby, 15), $node, 'a crash after the promotion: the same node');
 }
 end_loads();
-ok_ids($realm, 'the realm is away', 1000);
+ok_ids($realm, 'the realm is away');
 $standby->stop;
 
 #
@@ -295,5 +295,5 @@ ok(wait_until(15, sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promot
 isnt((try_generate($standby))[0], '', 'and there are IDs');
 $standby->stop;
 
-ok_ids($realm, 'all', 1000);
+ok_ids($realm, 'all');
 done_testing();
