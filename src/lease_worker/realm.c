@@ -135,8 +135,14 @@ connect_to_host(RealmCall *call, const char *conninfo, const char *host, const c
 	while (PQstatus(call->conn) != CONNECTION_BAD &&
 		   status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
 	{
-		if (!wait_for_socket(call, status == PGRES_POLLING_READING ?
-							 WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
+		int			awaited = WL_SOCKET_WRITEABLE;
+
+		if (status == PGRES_POLLING_READING)
+			awaited = WL_SOCKET_READABLE;
+		/* on Windows, a socket that cannot connect wakes its waiters by this event alone */
+		else if (PQstatus(call->conn) == CONNECTION_STARTED)
+			awaited = WL_SOCKET_CONNECTED;
+		if (!wait_for_socket(call, awaited))
 			break;
 		status = PQconnectPoll(call->conn);
 	}
