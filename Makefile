@@ -54,7 +54,7 @@ PG_CPPFLAGS = -fvisibility=hidden -DSCRU64_VERSION='"$(EXTVERSION)"' $(PREFIX_MA
 	-isystem $(shell $(PG_CONFIG) --includedir-server)
 
 REGRESS = $(patsubst sql_tests/sql/%.sql,%,$(sort $(wildcard sql_tests/sql/*.sql)))
-REGRESS_OPTS = --inputdir=sql_tests --outputdir=.
+REGRESS_OPTS = --inputdir=sql_tests --outputdir=. --encoding=UTF8
 
 # The TAP tests need a Perl module that PostgreSQL does not, and start servers.
 ifeq ($(shell id -u),0)

@@ -34,16 +34,6 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Does the plan of a query read no partition?
-CREATE FUNCTION test.reads_nothing(query text) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	RETURN plan #>> '{0,Plan,One-Time Filter}' = 'false' AND plan #> '{0,Plan,Plans}' IS NULL;
-END
-$$;
-
 -- The node_id of the next ID, for a node_id_size of 8.  A string, so that the extension
 -- can be dropped.
 CREATE FUNCTION test.node() RETURNS integer LANGUAGE sql AS

@@ -14,7 +14,7 @@ BEGIN
 END
 $$;
 
--- Two million IDs of steady traffic, eight a second: two a tick. Beside each
+-- A million IDs of steady traffic, eight a second: two a tick. Beside each
 -- its number; beside both a copy that has nulls; and a column that says which
 -- row is which.
 CREATE TABLE scru64_traffic (i integer, id scru64, n bigint, id_or_null scru64, n_or_null bigint)
@@ -22,24 +22,24 @@ CREATE TABLE scru64_traffic (i integer, id scru64, n bigint, id_or_null scru64, 
 INSERT INTO scru64_traffic
 	SELECT i, n::scru64, n,
 		   CASE WHEN i % 5 <> 0 THEN n::scru64 END, CASE WHEN i % 5 <> 0 THEN n END
-	FROM generate_series(1, 2000000) AS i,
+	FROM generate_series(1, 1000000) AS i,
 		 LATERAL (SELECT (6553600000 + i / 2) << 24 | (42 << 16) + (i & 1)) AS v (n);
 CREATE UNIQUE INDEX scru64_traffic_id ON scru64_traffic (id);
 CREATE UNIQUE INDEX scru64_traffic_n ON scru64_traffic (n);
 ANALYZE scru64_traffic;
 
--- Bounds: the last and the first 1,000 rows, and ten thousand in the middle
-SELECT n AS last_1000, id AS last_1000_id FROM scru64_traffic WHERE i = 1999000 \gset
-SELECT n AS first_1000, id AS first_1000_id FROM scru64_traffic WHERE i = 1001 \gset
-SELECT n AS low, id AS low_id FROM scru64_traffic WHERE i = 1000000 \gset
-SELECT n AS high, id AS high_id FROM scru64_traffic WHERE i = 1010000 \gset
+-- Bounds: the last and the first 500 rows, and five thousand in the middle
+SELECT n AS last_500, id AS last_500_id FROM scru64_traffic WHERE i = 999500 \gset
+SELECT n AS first_500, id AS first_500_id FROM scru64_traffic WHERE i = 501 \gset
+SELECT n AS low, id AS low_id FROM scru64_traffic WHERE i = 500000 \gset
+SELECT n AS high, id AS high_id FROM scru64_traffic WHERE i = 505000 \gset
 
 --
 -- Against the truth
 --
 CREATE TEMP TABLE truth (condition text);
 INSERT INTO truth
-	SELECT format(condition, :'last_1000_id', :'first_1000_id', :'low_id', :'high_id')
+	SELECT format(condition, :'last_500_id', :'first_500_id', :'low_id', :'high_id')
 	FROM (VALUES
 		('id > %1$L'), ('id >= %1$L'), ('%1$L < id'), ('%1$L <= id'),
 		('id < %2$L'), ('id <= %2$L'), ('%2$L > id'), ('%2$L >= id'),
@@ -68,9 +68,9 @@ FROM truth,
 CREATE FUNCTION pg_temp.alike(a bigint, b bigint) RETURNS boolean LANGUAGE sql
 RETURN abs(a - b) <= 1 + b / 100;
 
--- A condition has %1$s for the column, and for constants of it %2$s (last
--- 1,000), %3$s (first 1,000), %4$s and %5$s (ten thousand in the middle), %6$s
--- (the middle of these), %7$s (below all), %8$s (above all).
+-- A condition has %1$s for the column, and for constants of it %2$s (last 500),
+-- %3$s (first 500), %4$s and %5$s (five thousand in the middle), %6$s (the middle
+-- of these), %7$s (below all), %8$s (above all).
 CREATE FUNCTION pg_temp.conditions() RETURNS SETOF text LANGUAGE sql
 BEGIN ATOMIC
 	SELECT condition FROM (VALUES
@@ -111,7 +111,7 @@ BEGIN ATOMIC
 	('%1$s > %4$s AND %4$s < %1$s AND %5$s > %1$s AND %1$s < %5$s'),
 	('%1$s > %4$s AND %1$s < %5$s AND %1$s <> %6$s'),
 	-- with conditions on other columns
-	('%1$s > %4$s AND i < 1005000 AND %1$s < %5$s'),
+	('%1$s > %4$s AND i < 502500 AND %1$s < %5$s'),
 	('%1$s > %4$s AND %1$s < %5$s AND i %% 2 = 0'),
 	-- with conditions that bound the column in another way
 	('%1$s > ANY (ARRAY[%4$s, %5$s])'),
@@ -155,7 +155,7 @@ CREATE FUNCTION pg_temp.compare(
 DECLARE
 	bounds bigint[] = (
 		SELECT array_agg(t.n ORDER BY place)
-		FROM unnest(ARRAY[1999000, 1001, 1000000, 1010000, 1005000]) WITH ORDINALITY AS p (row_number, place)
+		FROM unnest(ARRAY[999500, 501, 500000, 505000, 502500]) WITH ORDINALITY AS p (row_number, place)
 		JOIN scru64_traffic AS t ON t.i = p.row_number
 	) || ARRAY[0, 4738381338321616895];
 	ids text[] = (SELECT array_agg(format('%L::scru64', b::scru64)) FROM unnest(bounds) AS b);
@@ -230,8 +230,8 @@ INSERT INTO scru64_common
 	SELECT t.i, s.id, s.n
 	FROM scru64_traffic AS t
 	JOIN scru64_traffic AS s
-	ON s.i = CASE WHEN t.i % 3 = 0 THEN t.i ELSE 1000000 + t.i % 20 * 1000 END
-	WHERE t.i <= 30000 OR t.i > 1990000;
+	ON s.i = CASE WHEN t.i % 3 = 0 THEN t.i ELSE 500000 + t.i % 20 * 500 END
+	WHERE t.i <= 30000 OR t.i > 990000;
 ANALYZE scru64_common;
 SELECT * FROM pg_temp.compare('scru64_common', 'id', 'n');
 
@@ -246,7 +246,7 @@ INSERT INTO scru64_empty SELECT i FROM generate_series(1, 1000) AS i;
 ANALYZE scru64_empty;
 SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
 -- One value
-INSERT INTO scru64_empty SELECT i, id, n FROM scru64_traffic WHERE i = 1005000;
+INSERT INTO scru64_empty SELECT i, id, n FROM scru64_traffic WHERE i = 502500;
 DELETE FROM scru64_empty WHERE id IS NULL;
 VACUUM ANALYZE scru64_empty;
 SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
@@ -257,9 +257,9 @@ INSERT INTO scru64_child SELECT i, id, n FROM scru64_traffic WHERE i % 50 = 0;
 ANALYZE scru64_empty;
 SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
 CREATE TABLE scru64_parts (i integer, id scru64, n bigint) PARTITION BY RANGE (i);
-CREATE TABLE scru64_parts_1 PARTITION OF scru64_parts FOR VALUES FROM (0) TO (1005000)
+CREATE TABLE scru64_parts_1 PARTITION OF scru64_parts FOR VALUES FROM (0) TO (502500)
 	WITH (autovacuum_enabled = off);
-CREATE TABLE scru64_parts_2 PARTITION OF scru64_parts FOR VALUES FROM (1005000) TO (2000001)
+CREATE TABLE scru64_parts_2 PARTITION OF scru64_parts FOR VALUES FROM (502500) TO (1000001)
 	WITH (autovacuum_enabled = off);
 INSERT INTO scru64_parts SELECT i, id, n FROM scru64_traffic WHERE i % 20 = 0;
 ANALYZE scru64_parts;
@@ -275,16 +275,16 @@ PREPARE between_id (scru64, scru64) AS SELECT FROM scru64_traffic WHERE id BETWE
 PREPARE between_n (bigint, bigint) AS SELECT FROM scru64_traffic WHERE n BETWEEN $1 AND $2;
 PREPARE equal_id (scru64) AS SELECT FROM scru64_traffic WHERE id = $1;
 PREPARE equal_n (bigint) AS SELECT FROM scru64_traffic WHERE n = $1;
-SELECT mode, pg_temp.alike(pg_temp.estimate(format('EXECUTE above_id (%L)', :'last_1000_id')),
-						   pg_temp.estimate(format('EXECUTE above_n (%L)', :'last_1000'))) AS above,
+SELECT mode, pg_temp.alike(pg_temp.estimate(format('EXECUTE above_id (%L)', :'last_500_id')),
+						   pg_temp.estimate(format('EXECUTE above_n (%L)', :'last_500'))) AS above,
 	   pg_temp.alike(pg_temp.estimate(format('EXECUTE between_id (%L, %L)', :'low_id', :'high_id')),
 					 pg_temp.estimate(format('EXECUTE between_n (%L, %L)', :'low', :'high'))) AS between_,
 	   pg_temp.alike(pg_temp.estimate(format('EXECUTE equal_id (%L)', :'low_id')),
 					 pg_temp.estimate(format('EXECUTE equal_n (%L)', :'low'))) AS equal
 FROM current_setting('plan_cache_mode') AS mode;
 SET plan_cache_mode = force_custom_plan;
-SELECT mode, pg_temp.alike(pg_temp.estimate(format('EXECUTE above_id (%L)', :'last_1000_id')),
-						   pg_temp.estimate(format('EXECUTE above_n (%L)', :'last_1000'))) AS above,
+SELECT mode, pg_temp.alike(pg_temp.estimate(format('EXECUTE above_id (%L)', :'last_500_id')),
+						   pg_temp.estimate(format('EXECUTE above_n (%L)', :'last_500'))) AS above,
 	   pg_temp.alike(pg_temp.estimate(format('EXECUTE between_id (%L, %L)', :'low_id', :'high_id')),
 					 pg_temp.estimate(format('EXECUTE between_n (%L, %L)', :'low', :'high'))) AS between_,
 	   pg_temp.alike(pg_temp.estimate(format('EXECUTE equal_id (%L)', :'low_id')),
@@ -321,9 +321,9 @@ INSERT INTO stable_value
 		('%1$s >= @since AND %1$s < @high'),
 		('%1$s >= @low AND %1$s < @since'),
 		('%1$s >= @since AND %1$s < @since'),
-		('%1$s >= @low AND %1$s < @first_from(1010000)::%2$s'),
-		('%1$s >= @first_from(1000000)::%2$s AND %1$s < @first_from(1010000)::%2$s'),
-		('%1$s >= @first_from(1000000)::%2$s AND %1$s < @high OR %1$s >= @first_from(500000)::%2$s AND %1$s < @since')
+		('%1$s >= @low AND %1$s < @first_from(505000)::%2$s'),
+		('%1$s >= @first_from(500000)::%2$s AND %1$s < @first_from(505000)::%2$s'),
+		('%1$s >= @first_from(500000)::%2$s AND %1$s < @high OR %1$s >= @first_from(250000)::%2$s AND %1$s < @since')
 	) AS v (condition);
 CREATE FUNCTION pg_temp.differing() RETURNS text[] LANGUAGE sql AS $$
 	SELECT array_agg(format('%s: %s, not %s', condition, a, b)) FILTER (WHERE NOT pg_temp.alike(a, b))
@@ -332,7 +332,7 @@ CREATE FUNCTION pg_temp.differing() RETURNS text[] LANGUAGE sql AS $$
 		 pg_temp.estimate('SELECT FROM scru64_traffic WHERE ' || format(condition, 'n', 'bigint')) AS b
 $$;
 SELECT pg_temp.differing();
-SET app.since = :'first_1000_id';
+SET app.since = :'first_500_id';
 SELECT pg_temp.differing();
 RESET app.since;
 
@@ -374,12 +374,12 @@ RETURN (SELECT CASE kind WHEN 'id' THEN quote_literal(n::scru64)
 						 ELSE format('%L::timestamptz', scru64_timestamp(n::scru64)) END
 		FROM (SELECT (6553600000 + i / 2) << 24 | (42 << 16)) AS v (n));
 -- A query of many conditions. One has %1$s for the column and for bounds of it,
--- which are other ones in each, %2$s and %3$s (a million rows later) and %4$s
+-- which are other ones in each, %2$s and %3$s (half a million rows later) and %4$s
 -- (fifty rows after %2$s).
 CREATE FUNCTION pg_temp.many(query text, count integer, separator text, condition text, kind text) RETURNS text LANGUAGE sql
 RETURN format(query,
 	(SELECT string_agg(format(condition, CASE kind WHEN 'n' THEN 'n' ELSE 'id' END,
-							  pg_temp.bound(k * 100, kind), pg_temp.bound(1000000 + k * 100, kind),
+							  pg_temp.bound(k * 100, kind), pg_temp.bound(500000 + k * 100, kind),
 							  pg_temp.bound(k * 100 + 50, kind)),
 					   separator ORDER BY k)
 	 FROM generate_series(1, count) AS k));

@@ -11,13 +11,13 @@ CREATE ROLE regress_scru64_owner;
 CREATE ROLE regress_scru64_creator;
 CREATE ROLE regress_scru64_nobody;
 
+ALTER DATABASE scru64_regression SET lc_messages = 'C';
+ALTER DATABASE scru64_regression SET bytea_output = 'hex';
+ALTER DATABASE scru64_regression SET max_parallel_workers_per_gather = 0;
 \c scru64_regression
-SET lc_messages = 'C';
-SET bytea_output = 'hex';
-SET max_parallel_workers_per_gather = 0;
 
 -- How many rows each catalog has, of this database
-CREATE FUNCTION pg_temp.catalog_rows(OUT catalog text, OUT row_count bigint) RETURNS SETOF record
+CREATE FUNCTION catalog_rows(OUT catalog text, OUT row_count bigint) RETURNS SETOF record
 LANGUAGE plpgsql AS $$
 BEGIN
 	FOR catalog IN
@@ -36,15 +36,15 @@ BEGIN
 END
 $$;
 -- Which of them differ from before
-CREATE FUNCTION pg_temp.changed(before text, OUT catalog text, OUT difference bigint)
+CREATE FUNCTION changed(before text, OUT catalog text, OUT difference bigint)
 RETURNS SETOF record LANGUAGE sql AS $$
 	SELECT c.catalog, c.row_count - split_part(b, '=', 2)::bigint
-	FROM pg_temp.catalog_rows() AS c
+	FROM catalog_rows() AS c
 	LEFT JOIN string_to_table(before, ' ') AS b ON split_part(b, '=', 1) = c.catalog
 	WHERE c.row_count IS DISTINCT FROM split_part(b, '=', 2)::bigint
 $$;
 -- What the planner expects a query to return
-CREATE FUNCTION pg_temp.estimate(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION estimate(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;
 BEGIN
@@ -54,14 +54,14 @@ END
 $$;
 CREATE SCHEMA hidden;
 CREATE SCHEMA other;
-SELECT string_agg(catalog || '=' || row_count, ' ') AS before FROM pg_temp.catalog_rows() \gset
-SELECT count(*) AS changed FROM pg_temp.changed(:'before');
+SELECT string_agg(catalog || '=' || row_count, ' ') AS before FROM catalog_rows() \gset
+SELECT count(*) AS changed FROM changed(:'before');
 
 --
 -- In a schema that is not in search_path
 --
 CREATE EXTENSION scru64 SCHEMA hidden;
-SELECT count(*) > 10 AS changed FROM pg_temp.changed(:'before');
+SELECT count(*) > 10 AS changed FROM changed(:'before');
 SHOW search_path;
 SELECT scru64 '0u2pf62ji4b9';
 SET scru64.node_spec = '0x80/8';
@@ -92,7 +92,7 @@ SELECT count(*) FROM item AS a JOIN item AS b ON a.id OPERATOR(hidden.=) b.id;
 -- The estimate too finds its way.
 CREATE TABLE traffic AS SELECT i::bigint::hidden.scru64 AS id FROM generate_series(1, 100000) AS i;
 ANALYZE traffic;
-SELECT pg_temp.estimate($$
+SELECT estimate($$
 	SELECT FROM traffic
 	WHERE id OPERATOR(hidden.>) '000000000zzz' AND id OPERATOR(hidden.<) '00000000115r'
 $$) BETWEEN 600 AND 2400 AS near_1200;
@@ -114,6 +114,32 @@ RESET search_path;
 DROP EXTENSION scru64;
 DROP TABLE traffic;
 
+-- Times: the operators are found by their schema, the cast and the frame by their types.
+CREATE TABLE event (id hidden.scru64 PRIMARY KEY);
+INSERT INTO event
+	SELECT hidden.scru64_from_parts(timestamptz '2026-01-01 00:00:00+00' + i / 4 * interval '256 milliseconds', i % 4)
+	FROM generate_series(0, 9999) AS i;
+ANALYZE event;
+CREATE VIEW late AS SELECT * FROM event WHERE id OPERATOR(hidden.>=) timestamptz '2026-01-01 00:10:00+00';
+CREATE VIEW ahead AS SELECT * FROM event WHERE id OPERATOR(hidden.>) now();
+EXPLAIN (COSTS OFF) SELECT * FROM event WHERE id OPERATOR(hidden.<) timestamptz '2026-01-01 00:00:10+00';
+SELECT count(*) FROM event WHERE id OPERATOR(hidden.<) timestamptz '2026-01-01 00:00:10+00';
+\set VERBOSITY terse
+SELECT count(*) FROM event WHERE id < timestamptz '2026-01-01 00:00:10+00';
+\set VERBOSITY default
+SELECT count(*) FROM event WHERE id::timestamptz < '2026-01-01 00:00:10+00';
+SELECT max(c) FROM (SELECT count(*) OVER (ORDER BY id RANGE '1 second' PRECEDING) AS c FROM event) AS v;
+-- Nothing that is put before pg_catalog gets in the way of what the operators are made of.
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.scru64_min(timestamptz) RETURNS hidden.scru64 LANGUAGE sql AS 'SELECT ''zzzzzzzzzzzz''::hidden.scru64';
+CREATE FUNCTION hostile.scru64_max(timestamptz) RETURNS hidden.scru64 LANGUAGE sql AS 'SELECT ''000000000000''::hidden.scru64';
+SET search_path = hostile, pg_catalog, public;
+SELECT count(*) FROM event WHERE id OPERATOR(hidden.<) timestamptz '2026-01-01 00:00:10+00';
+SELECT count(*) FROM event WHERE id::timestamptz < '2026-01-01 00:00:10+00';
+RESET search_path;
+DROP FUNCTION hostile.scru64_min, hostile.scru64_max;
+DROP SCHEMA hostile;
+
 --
 -- Moved to another schema, and on search_path
 --
@@ -130,14 +156,20 @@ SELECT count(*) FROM other.scru64_generators WHERE node_id = 128 AND node_id_siz
 SET search_path = public, other;
 SELECT count(*), count(*) FILTER (WHERE id > '0u2pf62ji4ba') AS gt, min(id) FROM item;
 SELECT count(*) FROM item AS a JOIN item AS b USING (id);
-RESET search_path;
+-- The first query of a session; and views follow.
+\c -
+EXPLAIN (COSTS OFF) SELECT * FROM ahead;
+EXPLAIN (COSTS OFF) SELECT * FROM late;
+SELECT count(*) FROM late;
+SET scru64.node_spec = '0x80/8';
 
 --
 -- Removed: nothing is left.
 --
-DROP TABLE item;
+DROP VIEW late, ahead;
+DROP TABLE item, event;
 DROP EXTENSION scru64;
-SELECT * FROM pg_temp.changed(:'before');
+SELECT * FROM changed(:'before');
 SELECT count(*) AS dangling FROM pg_depend
 WHERE classid = 'pg_proc'::regclass AND NOT EXISTS (SELECT FROM pg_proc WHERE oid = objid)
 	OR classid = 'pg_type'::regclass AND NOT EXISTS (SELECT FROM pg_type WHERE oid = objid);
@@ -149,7 +181,7 @@ DROP EXTENSION scru64 CASCADE;
 SELECT attname FROM pg_attribute
 WHERE attrelid = 'item'::regclass AND attnum > 0 AND NOT attisdropped;
 DROP TABLE item;
-SELECT * FROM pg_temp.changed(:'before');
+SELECT * FROM changed(:'before');
 RESET scru64.node_spec;
 
 --

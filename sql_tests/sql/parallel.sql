@@ -11,7 +11,6 @@ SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
 
 CREATE TABLE scru64_parallel (id scru64, n bigint)
 	WITH (autovacuum_enabled = off, parallel_workers = 2);
@@ -38,50 +37,6 @@ SELECT count(*), min(id), max(id), count(*) FILTER (WHERE id::text::scru64 <> id
 FROM scru64_parallel WHERE id > '7zzzzzzzzzzz';
 SELECT count(*), min(n)::scru64, max(n)::scru64
 FROM scru64_parallel WHERE n > '7zzzzzzzzzzz'::scru64::bigint;
-
--- Join by hash and by sort
-SET enable_mergejoin = off;
-SET enable_nestloop = off;
-EXPLAIN (COSTS OFF)
-	SELECT count(*) FROM scru64_parallel AS a JOIN scru64_parallel AS b ON a.id = b.id;
-SELECT count(*), count(*) FILTER (WHERE a.n <> b.n) AS wrong
-FROM scru64_parallel AS a JOIN scru64_parallel AS b ON a.id = b.id;
-RESET enable_mergejoin;
-RESET enable_nestloop;
-SET enable_hashjoin = off;
-SET enable_nestloop = off;
-SELECT count(*), count(*) FILTER (WHERE a.n <> b.n) AS wrong
-FROM scru64_parallel AS a JOIN scru64_parallel AS b ON a.id = b.id;
-RESET enable_hashjoin;
-RESET enable_nestloop;
-
--- Index built and scanned
-CREATE INDEX scru64_parallel_id ON scru64_parallel (id);
-SET enable_seqscan = off;
-SET enable_bitmapscan = off;
-EXPLAIN (COSTS OFF)
-	SELECT count(*) FROM scru64_parallel WHERE id BETWEEN '7zzzzzzzzzzz' AND 'dzzzzzzzzzzz';
-SELECT count(*) FROM scru64_parallel WHERE id BETWEEN '7zzzzzzzzzzz' AND 'dzzzzzzzzzzz';
-RESET enable_seqscan;
-RESET enable_bitmapscan;
-SET enable_indexscan = off;
-SET enable_indexonlyscan = off;
-SET enable_bitmapscan = off;
-SELECT count(*) FROM scru64_parallel
-WHERE n BETWEEN '7zzzzzzzzzzz'::scru64::bigint AND 'dzzzzzzzzzzz'::scru64::bigint;
-EXPLAIN (COSTS OFF) SELECT id FROM scru64_parallel ORDER BY id;
-SELECT count(*) FILTER (WHERE id < previous) AS out_of_order, count(*)
-FROM (
-	SELECT id, lag(id) OVER () FROM (SELECT id FROM scru64_parallel ORDER BY id) AS sorted
-) AS ordered (id, previous);
-RESET enable_indexscan;
-RESET enable_indexonlyscan;
-RESET enable_bitmapscan;
-
--- DISTINCT and GROUP BY
-SELECT count(*) FROM (SELECT DISTINCT id FROM scru64_parallel) AS d;
-SELECT count(*), sum(count)
-FROM (SELECT id, count(*) FROM scru64_parallel GROUP BY id) AS g;
 
 --
 -- scru64_generate() in the workers: each has the session's node, and no ID

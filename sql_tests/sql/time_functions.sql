@@ -102,6 +102,8 @@ SELECT scru64_from_parts('2026-01-01', 16777216);
 \echo :LAST_ERROR_SQLSTATE
 SELECT scru64_from_parts('2026-01-01', -2147483648);
 \echo :LAST_ERROR_SQLSTATE
+-- One counter more than the node 254/8 has, and the ID is of the node after it.
+SELECT scru64_node_ctr(scru64_from_parts('2026-01-01', (254 << 16) + 65536)) >> 16 AS node_id;
 
 --
 -- scru64_min and scru64_max: the IDs from a time on, and up to a time

@@ -40,41 +40,20 @@ FROM scru64_event GROUP BY tableoid ORDER BY tableoid::regclass::text COLLATE "C
 --
 EXPLAIN (COSTS OFF) SELECT count(*) FROM scru64_event WHERE id >= timestamptz '2026-03-10' AND id < timestamptz '2026-03-11';
 SELECT count(*) FROM scru64_event WHERE id >= timestamptz '2026-03-10' AND id < timestamptz '2026-03-11';
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id >= timestamptz '2026-03-01';
 EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id < timestamptz '2026-02-01';
 -- A microsecond more, and February's first tick may be among them.
 EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id < timestamptz '2026-02-01 00:00:00.000001';
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id <= timestamptz '2026-02-01';
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id > timestamptz '2026-03-01';
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE timestamptz '2026-03-31' <= id;
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE timestamptz '2026-01-02' > id;
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_event
-	WHERE id BETWEEN timestamptz '2026-01-31 12:00' AND timestamptz '2026-02-01 12:00';
-SELECT count(*) FROM scru64_event
-	WHERE id BETWEEN timestamptz '2026-01-31 12:00' AND timestamptz '2026-02-01 12:00';
-SELECT test.reads_nothing($$SELECT * FROM scru64_event WHERE id < timestamptz '1960-01-01'$$);
-SELECT test.reads_nothing($$SELECT * FROM scru64_event WHERE id > timestamptz 'infinity'$$);
-EXPLAIN (COSTS OFF) DELETE FROM scru64_event WHERE id < timestamptz '2026-01-02';
 
 --
 -- Pruned when it is run
 --
 EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id >= now();
 SELECT n FROM scru64_event WHERE id >= now();
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE now() - interval '1 hour' <= id;
 -- A parameter of a generic plan.
 SET plan_cache_mode = force_generic_plan;
-PREPARE since AS SELECT * FROM scru64_event WHERE id >= $1::timestamptz;
-EXPLAIN (COSTS OFF) EXECUTE since ('2026-02-01');
-EXPLAIN (COSTS OFF) EXECUTE since ('2026-03-31');
 PREPARE during AS SELECT count(*) FROM scru64_event WHERE id >= $1::timestamptz AND id < $2::timestamptz;
 EXPLAIN (COSTS OFF) EXECUTE during ('2026-02-10', '2026-02-11');
 EXECUTE during ('2026-02-10', '2026-02-11');
-EXECUTE during ('2026-01-31 22:00', '2026-02-01 02:00');
-EXECUTE during ('2026-03-31 22:00', 'infinity');
-EXECUTE during ('-infinity', '2026-01-01 02:00');
-EXECUTE during (NULL, '2026-01-01 02:00');
-DEALLOCATE since;
 DEALLOCATE during;
 RESET plan_cache_mode;
 
@@ -87,30 +66,12 @@ SELECT count(*) FROM scru64_event
 	WHERE scru64_timestamp(id) >= '2026-03-10' AND scru64_timestamp(id) < '2026-03-11';
 SELECT count(*) FROM scru64_event WHERE id::timestamptz < '2026-02-01 00:00:00.000001';
 
--- Any time zone's midnight will do: a tick that begins before it is of the day
--- before.
-CREATE TABLE scru64_local (id scru64, n integer) PARTITION BY RANGE (id);
-SET TimeZone = 'Asia/Kathmandu';
-CREATE TABLE scru64_local_1 PARTITION OF scru64_local FOR VALUES FROM (scru64_min('2026-01-01')) TO (scru64_min('2026-01-02'));
-CREATE TABLE scru64_local_2 PARTITION OF scru64_local FOR VALUES FROM (scru64_min('2026-01-02')) TO (scru64_min('2026-01-03'));
-INSERT INTO scru64_local
-	SELECT scru64_from_parts('2026-01-02'::timestamptz + d * interval '256 milliseconds', 0), d
-	FROM generate_series(-2, 2) AS d;
-SELECT tableoid::regclass AS partition, n, scru64_timestamp(id) FROM scru64_local ORDER BY id;
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_local WHERE id >= date '2026-01-02';
-SELECT n FROM scru64_local WHERE id >= date '2026-01-02' ORDER BY n;
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_local WHERE id < date '2026-01-02';
-SELECT n FROM scru64_local WHERE id < date '2026-01-02' ORDER BY n;
-SET TimeZone = 'UTC';
-DROP TABLE scru64_local;
-
 --
 -- Retention
 --
-BEGIN;
-ALTER TABLE scru64_event DETACH PARTITION scru64_event_2026_01;
+-- outside a transaction, without blocking those who read and write
+ALTER TABLE scru64_event DETACH PARTITION scru64_event_2026_01 CONCURRENTLY;
 DROP TABLE scru64_event_2026_01;
-COMMIT;
 SELECT count(*), min(scru64_timestamp(id)) FROM scru64_event;
 EXPLAIN (COSTS OFF) SELECT * FROM scru64_event WHERE id < timestamptz '2026-02-15';
 
