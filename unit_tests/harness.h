@@ -25,6 +25,16 @@
 /* Failures of a test case that are printed; the rest are only counted. */
 #define HARNESS_MAX_PRINTED 5
 
+/* What a function is to leave alone, because it sets nothing. */
+#define UNTOUCHED	UINT64_C(0xa5a5a5a5a5a5a5a5)
+
+/* Ticks, and IDs in a tick: the tests do not take them from the code under test. */
+#define TODAY			UINT64_C(6900000000)	/* in the year 2025 */
+#define MAX_TIMESTAMP	UINT64_C(282429536480)	/* reserved, as 0 is */
+#define LAST_TICK		(MAX_TIMESTAMP - 1)
+#define ALLOWANCE		UINT64_C(39)	/* 10 s */
+#define IDS_PER_TICK	UINT64_C(16777216)	/* of all nodes together */
+
 #define LENGTH_OF(array)	(sizeof(array) / sizeof((array)[0]))
 
 static struct
@@ -44,6 +54,9 @@ static struct
 #define CHECK_UINT(actual, op, expected) \
 	harness_check_uint((actual) op (expected), __FILE__, __LINE__, \
 					   #actual " " #op " " #expected, (actual), (expected))
+/* of numbers that are not negative */
+#define CHECK_INT(actual, op, expected) \
+	CHECK_UINT((uint64_t) (actual), op, (uint64_t) (expected))
 #define CHECK_TEXT(actual, expected, len) \
 	harness_check_text(__FILE__, __LINE__, #actual " is " #expected, \
 					   (actual), (expected), (len))

@@ -19,10 +19,6 @@
 #define ALLOWANCE_MS	10000
 #define FURTHEST_TICK	(CLOCK_TICK + 2 * 39)
 
-/* None of the numbers here is negative. */
-#define CHECK_INT(actual, op, expected) \
-	CHECK_UINT((uint64_t) (actual), op, (uint64_t) (expected))
-
 static const uint32_t randoms[] = {0, 1, UINT32_MAX / 2, UINT32_MAX - 1, UINT32_MAX};
 
 /* A lease in use, just renewed for an hour, with all pauses over but the renewal's. */

@@ -3,9 +3,7 @@
  * test_look_ahead.c
  *		Unit tests of look_ahead.c: when the ceiling is raised, and how far.
  *
- * Each rule with its edges by hand; then random questions, with what must hold of
- * every answer; then servers that run, restart and overflow, whose ceiling is
- * followed.
+ * Each rule with its edges by hand; then a server that runs for a minute.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,11 +11,7 @@
 
 #include "harness.h"
 
-#define TODAY		UINT64_C(6900000000)	/* in the year 2025 */
-#define LAST_TICK	UINT64_C(282429536479)
-#define ALLOWANCE	UINT64_C(39)	/* 10 s */
 #define DAY			UINT64_C(337500)
-#define UNTOUCHED	UINT64_C(0xa5a5a5a5a5a5a5a5)
 
 /* A question with the clock at TODAY, to which the ticks are relative. */
 static LookAhead
@@ -169,65 +163,6 @@ the_limit(void)
 			 }, LOOK_AHEAD_RAISE_FIRST, LAST_TICK);
 }
 
-/* A tick not far from another one */
-static uint64_t
-around(Random *random, uint64_t tick)
-{
-	uint64_t	less = random_length(random, 6);
-
-	return tick + random_length(random, 6) - (less < tick ? less : tick);
-}
-
-/* Whatever is asked: what makes an answer safe. */
-static void
-any_question(void)
-{
-	Random		random = random_make(21);
-
-	for (int i = 0; i < 1000000; i++)
-	{
-		LookAhead	request = {
-			.now = 1 + random_length(&random, 37),
-			.allowance = random_length(&random, 20),
-			.overflow = random_below(&random, 2) == 0
-		};
-		uint64_t	target = UNTOUCHED;
-		uint64_t	most;
-		LookAheadVerdict verdict;
-
-		request.tick = request.now + random_length(&random, 8);
-		if (random_below(&random, 4) == 0)
-			request.tick = request.now;
-		request.durable = around(&random, request.tick);
-		request.usable = random_below(&random, 2) == 0 ? request.durable :
-			request.durable - random_below(&random, request.durable < 40 ? request.durable + 1 : 40);
-		request.limit = random_below(&random, 2) == 0 ? LAST_TICK : around(&random, request.tick);
-		verdict = look_ahead(&request, &target);
-
-		CHECK((verdict == LOOK_AHEAD_PAST_LIMIT) == (request.tick > request.limit));
-		CHECK(raises(verdict) == (target != UNTOUCHED));
-		if (verdict == LOOK_AHEAD_ENTER || verdict == LOOK_AHEAD_ENTER_AND_RAISE)
-			CHECK_UINT(request.tick, <=, request.usable);
-		if (verdict == LOOK_AHEAD_WAIT)
-			CHECK(request.tick <= request.durable && request.tick > request.usable);
-		if (verdict == LOOK_AHEAD_RAISE_FIRST)
-			CHECK_UINT(request.tick, >, request.durable);
-		if (!raises(verdict))
-			continue;
-
-		CHECK_UINT(target, >, request.durable);
-		CHECK_UINT(target, >=, request.tick);
-		CHECK_UINT(target, <=, request.limit);
-		if (target == request.tick)
-			continue;
-		/* 10 s beyond the clock, or 16 ticks beyond the lead */
-		most = request.tick + 16 > request.now + 39 ? request.tick + 16 : request.now + 39;
-		CHECK_UINT(target, <=, most);
-		/* a restart with this allowance begins at once */
-		CHECK_UINT(target + 1, <=, request.now + request.allowance);
-	}
-}
-
 /* A node that always keeps up: how often the ceiling is raised, and with how much left. */
 static void
 a_minute(void)
@@ -257,27 +192,6 @@ a_minute(void)
 	CHECK_UINT((uint64_t) early, <=, 40);
 }
 
-/* Restarts in a row, one tick apart: the ceiling does not creep away from the clock. */
-static void
-restarts(void)
-{
-	uint64_t	durable = 0;
-
-	for (uint64_t now = TODAY; now < TODAY + 100; now++)
-	{
-		LookAhead	request = {
-			.tick = durable + 1 > now ? durable + 1 : now, .now = now,
-			.allowance = ALLOWANCE, .limit = LAST_TICK
-		};
-		uint64_t	target;
-
-		CHECK(look_ahead(&request, &target) == LOOK_AHEAD_RAISE_FIRST);
-		durable = target;
-		if (durable > now + 17)
-			CHECK_UINT(durable, ==, request.tick);
-	}
-}
-
 static void
 a_tick_after_the_lease_is_reached_if_only_that_is_ahead(void)
 {
@@ -301,9 +215,7 @@ main(void)
 	RUN(a_long_allowance);
 	RUN(the_marks);
 	RUN(the_limit);
-	RUN(any_question);
 	RUN(a_minute);
-	RUN(restarts);
 	RUN(a_tick_after_the_lease_is_reached_if_only_that_is_ahead);
 	return harness_finish();
 }

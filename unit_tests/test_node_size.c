@@ -3,8 +3,7 @@
  * test_node_size.c
  *		Unit tests of node_size.c: the node_id_size that a load needs.
  *
- * Each rule with its edges by hand; then a model of a node under loads, steady
- * ones and random ones.
+ * Each rule with its edges by hand; then a model of a node under steady loads.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,10 +13,6 @@
 
 #define TTL		INT64_C(60000)
 #define LOOK	NODE_SIZE_LOOK_MS
-
-/* None of the numbers here is negative. */
-#define CHECK_INT(actual, op, expected) \
-	CHECK_UINT((uint64_t) (actual), op, (uint64_t) (expected))
 
 /* IDs of a node in a second, which has 3.90625 ticks */
 static uint64_t
@@ -38,23 +33,18 @@ begin(int quiet, int least, int current)
 static void
 waits_add_capacity(void)
 {
-	NodeSize	size = begin(12, 7, 12);
-
-	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
+	for (int current = 12; current >= 7; current--)
 	{
-		CHECK_INT(node_size_after_waits(&size), ==, 12);
-		node_size_look(&size, i * LOOK, (uint64_t) i, 0);
+		NodeSize	size = begin(12, 7, current);
+
+		for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
+		{
+			CHECK_INT(node_size_after_waits(&size), ==, current);
+			node_size_look(&size, i * LOOK, (uint64_t) i, 0);
+		}
+		/* not a whole step, if that is beyond the setting */
+		CHECK_INT(node_size_after_waits(&size), ==, current > 9 ? current - 2 : 7);
 	}
-	CHECK_INT(node_size_after_waits(&size), ==, 10);
-	node_size_begin(&size, 8, 0, 0, 0);
-	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
-		node_size_look(&size, i * LOOK, (uint64_t) i, 0);
-	/* not a whole step, if that is beyond the setting */
-	CHECK_INT(node_size_after_waits(&size), ==, 7);
-	node_size_begin(&size, 7, 0, 0, 0);
-	for (int i = 1; i <= NODE_SIZE_WAITING_LOOKS; i++)
-		node_size_look(&size, i * LOOK, (uint64_t) i, 0);
-	CHECK_INT(node_size_after_waits(&size), ==, 7);
 }
 
 static void
@@ -212,32 +202,6 @@ steady_loads_find_their_size(void)
 	}
 }
 
-static void
-random_loads_do_not_make_it_flap(void)
-{
-	uint64_t	random = 12345;
-
-	for (int round = 0; round < 300; round++)
-	{
-		Model		model = {.size = begin(12, 6, 12)};
-		uint64_t	low = 1000 + random % 300000;
-		int			changes = 0;
-		uint64_t	most = UINT64_C(1) << (10 + round % 12);
-
-		for (int i = 1; i <= 3600; i++)
-		{
-			random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-			if (random >> 60 == 0)
-				low = (random >> 32) % most;
-			step(&model, low + (random >> 40) % most);
-		}
-		changes = model.raised + model.lowered;
-		/* every change to less capacity has a whole ttl to itself */
-		CHECK_INT(model.lowered, <=, 3600 * 1000 / TTL);
-		CHECK_INT(changes, <=, 2 * model.lowered + 3);
-	}
-}
-
 int
 main(void)
 {
@@ -248,6 +212,5 @@ main(void)
 	RUN(settings_that_change);
 	RUN(when_to_look);
 	RUN(steady_loads_find_their_size);
-	RUN(random_loads_do_not_make_it_flap);
 	return harness_finish();
 }
