@@ -154,10 +154,12 @@ sub signal_server
 	return;
 }
 
+# Wait until a function returns what is true, and return that.  So many seconds are given first
+# only where it would come by itself later.
 sub wait_until
 {
-	my ($seconds, $code) = @_;
-	my $end = time() + $seconds;
+	my ($code, $seconds) = reverse(@_);
+	my $end = time() + ($seconds || $PostgreSQL::Test::Utils::timeout_default);
 
 	while (time() < $end)
 	{
@@ -178,8 +180,8 @@ sub lease_sql
 	return $rc == 0 ? $out : $err;
 }
 
-# The node that is leased, or nothing; and wait until there is one, and an ID, perhaps of
-# another node than this one.
+# The node that is leased, or nothing; and wait until there is one, and an ID, of another
+# node than those.
 sub lease_of
 {
 	my ($server) = @_;
@@ -189,14 +191,13 @@ sub lease_of
 
 sub wait_for_lease
 {
-	my ($server, $seconds, $other) = @_;
+	my ($server, @others) = @_;
 
 	return wait_until(
-		$seconds,
 		sub {
 			my ($id) = try_generate($server);
 			my $node = lease_of($server);
-			return $id ne '' && $node ne '' && $node ne ($other || '') ? $node : '';
+			return $id ne '' && !grep({ $_ eq $node } @others) && $node;
 		});
 }
 
