@@ -378,7 +378,7 @@ sub ok_streams
 	is($errors, '', "$name: no error");
 	is($unsorted, '', "$name: the IDs of each session are in order");
 	is($distinct, $sum, "$name: none of $sum comes twice");
-	cmp_ok($longest, '<', 1.5, sprintf('%s: nobody waits for long, %.3f s', $name, $longest));
+	cmp_ok($longest, '<', 5, sprintf('%s: nobody waits for long, %.3f s', $name, $longest));
 	return;
 }
 
