@@ -131,7 +131,6 @@ sub crash
 {
 	my $standby = add_standby($template, $realm, 'realm_2', clock => '+0');
 	my $lines = fleet_lines($realm,
-		lease_ttl => '60s',
 		realm => sprintf('host=%s,%s port=%s,%s dbname=realm user=fleet target_session_attrs=read-write',
 			(map { $_->host } $realm, $standby), (map { $_->port } $realm, $standby)));
 	my $known = fleet_server($template, 'known', $lines . $preload);
