@@ -6,6 +6,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use IO::Socket::UNIX;
+use List::Util qw(max);
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
@@ -54,7 +55,7 @@ foreach my $name (sort keys %case_of)
 
 	configure_server($refused,
 		fleet_lines($realm, lease_ttl => '10s', lease_within => '', realm_id => '', realm => "$realm_line $more", %{$settings}));
-	my $seen = wait_until(8, sub { try_generate($refused); lease_sql($refused, 'last_error') =~ /($message)/ ? $1 : '' });
+	my $seen = wait_until(sub { try_generate($refused); lease_sql($refused, 'last_error') =~ /($message)/ ? $1 : '' });
 	like($seen, $message, "$name: in the view");
 	note('refused: ' . lease_sql($refused, 'last_error')) if $seen eq '';
 	my ($id, $error) = try_generate($refused);
@@ -63,11 +64,11 @@ foreach my $name (sort keys %case_of)
 	unlike($error, $message, "$name: not in the error");
 	is(scalar(logged($refused, "the realm has not given.*$message")), 1, "$name: in the log, once")
 	  or note(join("\n", logged($refused, 'the realm has not given')));
-	like(lease_sql($refused, "state, failures > 0, last_error_at > now() - interval '1 min', next_attempt_at < now() + interval '3 s', node_spec"),
+	like(lease_sql($refused, "state, failures > 0, last_error_at > now() - interval '1 min', next_attempt_at < now() + interval '6 s', node_spec"),
 		qr/^failing\|t\|t\|t\|$/, "$name: the view");
 }
 configure_server($refused, fleet_lines($realm, realm_id => $realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()')));
-isnt(wait_for_lease($refused, 15), '', 'all right: a lease');
+isnt(wait_for_lease($refused), '', 'all right: a lease');
 is(lease_sql($refused, 'state, failures, last_error, last_error_at'), 'held|0||', 'and no error in the view');
 
 # a worker that cannot start
@@ -82,11 +83,9 @@ $refused->append_conf('postgresql.conf', "max_worker_processes = 8\n$preload");
 #
 kill('STOP', postmaster_pid($realm));
 $refused->restart;
-my $waiting = time();
 like((try_generate($refused, "SET statement_timeout = '700 ms'; "))[1], qr/ERROR:  57014: /, 'whoever waits can be cancelled');
-cmp_ok(time() - $waiting, '<', 3, 'at once');
 kill('CONT', postmaster_pid($realm));
-isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
+isnt(wait_for_lease($refused), '', 'it answers: a lease');
 
 # several hosts, and the first one is deaf: a machine that is gone, for example
 {
@@ -95,10 +94,10 @@ isnt(wait_for_lease($refused, 15), '', 'it answers: a lease');
 	my $hosts = "host=$dir," . $realm->host . ' port=5999,' . $realm->port;
 
 	configure_server($refused, fleet_lines($realm, realm => "$hosts dbname=realm user=fleet connect_timeout=2 target_session_attrs=read-write", lease_within => '1/8'));
-	my $first = wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^(1[6-9]|2[0-9]|3[01])/12$} && $node });
+	my $first = wait_until(sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^(1[6-9]|2[0-9]|3[01])/12$} && $node });
 	like($first, qr{^(1[6-9]|2[0-9]|3[01])/12$}, 'several hosts, the first does not answer: the next one does');
 	configure_server($refused, fleet_lines($realm, lease_within => '4001/12'));
-	is(wait_until(12, sub { try_generate($refused); my $node = lease_of($refused); $node eq '4001/12' && $node }), '4001/12', 'all of a block');
+	is(wait_until(sub { try_generate($refused); my $node = lease_of($refused); $node eq '4001/12' && $node }), '4001/12', 'all of a block');
 	# no session configures a node that the server leases, or has leased before
 	foreach my $leased ($first, '4001/12')
 	{
@@ -124,14 +123,14 @@ my $cancel = sub {
 	return $realm->safe_psql('postgres',
 		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'fleet' AND wait_event = 'SyncRep'");
 };
-is(wait_until(10, $cancel), 't', 'the wait for a standby is cancelled');
-like(wait_until(5, sub { lease_sql($refused, 'last_error') }), qr/WARNING/, 'the answer is not taken');
+is(wait_until($cancel), 't', 'the wait for a standby is cancelled');
+like(wait_until(sub { lease_sql($refused, 'last_error') }), qr/WARNING/, 'the answer is not taken');
 is(lease_of($refused), '', 'no lease');
-is(wait_until(6, sub { lease_of($refused) || $cancel->() }), 't', 'the same request again waits for the standby, too');
+is(wait_until(sub { lease_of($refused) || $cancel->() }), 't', 'the same request again waits for the standby, too');
 is(lease_of($refused), '', 'no lease');
 $realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $realm->reload;
-isnt(wait_for_lease($refused, 15), '', 'no standby is waited for any longer: a lease');
+isnt(wait_for_lease($refused), '', 'no standby is waited for any longer: a lease');
 end_loads();
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'refused' AND granted_at > '$stopped'"), 1, 'there is one');
 $refused->stop;
@@ -142,11 +141,11 @@ $refused->stop;
 my $server_a = fleet_server($template, 'a', fleet_lines($realm, lease_ttl => '10s') . $preload);
 my $server_d = fleet_server($template, 'd', fleet_lines($realm, lease_ttl => '20s'));
 start_server($refused);
-my $node_crashed = wait_for_lease($refused, 10);
-isnt(wait_for_lease($server_a, 10), '', 'a lease of 10 s');
-isnt(wait_for_lease($server_d, 10), '', 'another server, with a longer one');
+my $node_crashed = wait_for_lease($refused);
+isnt(wait_for_lease($server_a), '', 'a lease of 10 s');
+isnt(wait_for_lease($server_d), '', 'another server, with a longer one');
 begin_load($server_a, 2);
-ok(wait_until(8, sub { lease_sql($server_a, "expires_at - granted_at > '12 s'") eq 't' }), 'it is renewed');
+ok(wait_until(sub { lease_sql($server_a, "expires_at - granted_at > '12 s'") eq 't' }), 'it is renewed');
 my $node = lease_of($server_a);
 # for a copy of a server that is stopped
 $server_d->stop;
@@ -156,13 +155,11 @@ my $expires = lease_sql($server_a, 'extract(epoch FROM expires_at)::numeric(20,3
 my ($before) = try_generate($server_a);
 isnt($before, '', 'the realm is away, and there are IDs');
 # crashes are no matter
-kill('KILL', lease_sql($refused, 'worker_pid'));
-sleep(0.3);
-$refused->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+kill_process($refused, lease_sql($refused, 'worker_pid'));
 SKIP:
 {
 	skip 'processes are not forked: a crash takes the lease', 2 if !$forks;
-	isnt(wait_until(8, sub { (try_generate($refused))[0] }), '', 'a crash while the realm is away: IDs');
+	isnt(wait_until(sub { (try_generate($refused))[0] }), '', 'a crash while the realm is away: IDs');
 	is(lease_of($refused), $node_crashed, 'of the same node');
 }
 $refused->stop;
@@ -171,19 +168,21 @@ start_server($server_d);
 my ($none, $message) = try_generate($server_d);
 like($message, qr/ERROR:  55000: this server has no lease of a node.*The last attempt to get one failed at \d/s,
 	'a server that starts has no node');
-my $over = wait_until(20, sub { my ($id, $err) = try_generate($server_a); $err });
-my $late = time() - $expires;
+my $asked;
+my $over = wait_until(sub { $asked = max($expires, time()); (try_generate($server_a))[1] });
+my $answered = time();
 like($over, qr{ERROR:  55000: .* of .*node.*The last attempt to (get one|renew it) failed at \d}s, 'at the end of the window there are none, and why');
 like($over, qr{It ends at \S+ \S+ by the realm's clock, and the next ID is of \S+ \S+\.}, 'with both times');
-cmp_ok($late, '>', -0.3, 'not before');
-cmp_ok($late, '<', 2, sprintf('and not much after: %.2f s', $late));
+cmp_ok($answered - $expires, '>', -0.3, 'not before');
+# a session may wait for 10 s
+cmp_ok($answered - $asked, '<', 8, 'and not much after');
 like(lease_sql($server_a, 'state'), qr/held, not renewed|failing/, 'the view: ' . lease_sql($server_a, 'state, node_spec, failures'));
 cmp_ok(scalar(logged($server_a, 'the realm has not given')), '<=', 1, 'a line in the log');
 start_server($realm);
 my $back = time();
-isnt(wait_for_lease($server_a, 25), '', 'the realm is back, and there are IDs, without a restart');
+isnt(wait_for_lease($server_a), '', 'the realm is back, and there are IDs, without a restart');
 note(sprintf('after %.1f s', time() - $back));
-my $lease_d = wait_for_lease($server_d, 15);
+my $lease_d = wait_for_lease($server_d);
 isnt($lease_d, '', 'the one that had none, too');
 
 #
@@ -200,7 +199,7 @@ system('cp', '-a', $server_d->data_dir, $server_d->backup_dir . '/disk');
 unlink($server_d->backup_dir . '/disk/postmaster.pid');
 my $disk = fleet_server($server_d, 'disk', '', backup => 'disk');
 begin_load($disk, 2);
-my %nodes = map { wait_for_lease($_, 15) => 1 } ($cold, $hot, $disk);
+my %nodes = map { wait_for_lease($_) => 1 } ($cold, $hot, $disk);
 $nodes{ lease_of($server_d) } = 1;
 is(scalar(grep { $_ ne '' } keys %nodes), 4, 'copies have nodes of their own: ' . join(' ', sort keys %nodes));
 is(lease_of($server_d), $lease_d, 'and the origin keeps its own');
@@ -211,7 +210,7 @@ foreach my $crash (1 .. 3)
 	kill_server($disk);
 	start_server($disk);
 }
-isnt(wait_for_lease($disk, 15), '', 'after crashes: a lease');
+isnt(wait_for_lease($disk), '', 'after crashes: a lease');
 my @loads = end_loads();
 my $errors = errors_of(@loads);
 note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys %{$errors}));
@@ -225,12 +224,12 @@ is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE ho
 {
 	my $server = fleet_server($template, 'endless', fleet_lines($realm));
 
-	isnt(wait_for_lease($server, 10), '', 'a lease');
+	isnt(wait_for_lease($server), '', 'a lease');
 	$realm->safe_psql('realm', "SELECT scru64_realm.renew(lease_id, '1000 years') FROM scru64_realm.ledger WHERE holder = 'endless'");
 	# what a realm tells only after its max_ttl
 	$realm->psql('realm', "UPDATE scru64_realm.ledger SET endless_since = now() - interval '1 day' WHERE holder = 'endless'");
 	$server->reload;
-	ok(wait_until(20, sub { lease_sql($server, "expires_at > '4000-01-01'") eq 't' }), 'its lease is renewed without end: it takes that');
+	ok(wait_until(sub { lease_sql($server, "expires_at > '4000-01-01'") eq 't' }), 'its lease is renewed without end: it takes that');
 	is(lease_sql($server, 'state, failures, last_error'), 'held|0|', 'and there is no failure');
 	isnt((try_generate($server))[0], '', 'and there are IDs');
 	$server->stop;

@@ -16,9 +16,7 @@ use Scru64Proxy;
 use Scru64Test;
 use Socket;
 
-# Generous, for a busy machine.  What must not happen takes longer, or never ends: the
-# worker would wait for 15 s for an answer.
-my $soon = 30;
+# Generous, for a busy machine: the worker would wait for 15 s for an answer.
 my $stop_soon = 12;
 
 #
@@ -260,13 +258,6 @@ sub look
 	return $session->query_safe("SELECT $columns FROM scru64_lease");
 }
 
-sub in_time
-{
-	my ($code) = @_;
-
-	return wait_until($soon, $code);
-}
-
 # An ID, or the error
 sub generate
 {
@@ -306,7 +297,7 @@ sub poke
 
 sub is_held
 {
-	return in_time(sub { look("state = 'held' AND failures = 0") eq 't' });
+	return wait_until(sub { look("state = 'held' AND failures = 0") eq 't' });
 }
 
 # One answer to one call.  Returns what is wrong.
@@ -324,15 +315,15 @@ sub problems_of
 	if ($call eq 'release')
 	{
 		# under the name of where the lease is from
-		$failure = in_time(sub { log_since($log_before) =~ /was (not returned:? ?[^\n]*)/ ? $1 : '' });
+		$failure = wait_until(sub { log_since($log_before) =~ /was (not returned:? ?[^\n]*)/ ? $1 : '' });
 		push @problems, 'the lease was returned' if !$failure;
 		is_held() || push(@problems, 'no new lease');
 	}
 	else
 	{
-		in_time(sub { $proxy->events($call, $poked) }) || push(@problems, 'it was not asked');
+		wait_until(sub { $proxy->events($call, $poked) }) || push(@problems, 'it was not asked');
 		my $held = $window =~ /^\w/ ? "renewed_at > '$renewed'" : 'node_spec IS NOT NULL';
-		my $taken = in_time(sub { look("CASE WHEN failures > 0 THEN 'failed' WHEN $held THEN 'taken' ELSE '' END") });
+		my $taken = wait_until(sub { look("CASE WHEN failures > 0 THEN 'failed' WHEN $held THEN 'taken' ELSE '' END") });
 		push @problems, "in the view it is '$taken'" if $taken ne 'failed';
 		$failure = look('last_error');
 		my $window_now = look('node_spec, granted_at, expires_at');
@@ -346,12 +337,22 @@ sub problems_of
 	return @problems;
 }
 
+# Answers to all calls are read by the same code: all are tried for one call, and one for each
+# other call.
+sub is_tried
+{
+	my ($call, $name) = @_;
+
+	return "$call: $name" =~ /$ENV{SCRU64_ONLY}/ if $ENV{SCRU64_ONLY};
+	return $call =~ /^(startup|renew)$/ || !$bad{$name} || $name eq 'an error after the row';
+}
+
 my $failed = 0;
 sub try_answers
 {
 	my ($call) = @_;
 
-	foreach my $name (grep { !$ENV{SCRU64_ONLY} || "$call: $_" =~ /$ENV{SCRU64_ONLY}/ } sort keys %{ $bad_of{$call} })
+	foreach my $name (grep { is_tried($call, $_) } sort keys %{ $bad_of{$call} })
 	{
 		is(join('; ', problems_of($call, $name)), '', "$call: $name") || $failed++;
 		# each is waited for
@@ -376,7 +377,7 @@ try_answers($_) foreach (qw(startup realm_id renew release));
 #
 answer(realm_id => 'no rows');
 poke(1);
-in_time(sub { look('node_spec') eq '' });
+wait_until(sub { look('node_spec') eq '' });
 poke(1) if $within ne '0/1';
 my $before = $realm->safe_psql('realm', 'SELECT clock_timestamp()');
 try_answers('lease');
@@ -395,7 +396,7 @@ foreach my $name (sort keys %odd)
 	{
 		answer($call => $name);
 		my $poked = poke($call eq 'lease');
-		ok(in_time(sub { $proxy->events($call, $poked) && look("state = 'held' AND failures = 0") eq 't' }), "odd, but good: $call: $name");
+		ok(wait_until(sub { $proxy->events($call, $poked) && look("state = 'held' AND failures = 0") eq 't' }), "odd, but good: $call: $name");
 		is(generate(), 'an ID', 'and there are IDs');
 	}
 }
@@ -415,7 +416,7 @@ foreach my $name (sort keys %endless)
 {
 	answer(renew => "silence after $name without end");
 	my $poked = poke();
-	ok(in_time(sub { $proxy->events('renew', $poked) }), "$name without end: it was asked");
+	ok(wait_until(sub { $proxy->events('renew', $poked) }), "$name without end: it was asked");
 	is(generate(), 'an ID', 'meanwhile there are IDs');
 	sleep(1.5);
 	cmp_ok(worker_memory() - $memory, '<', 100_000, sprintf('the worker has not grown, %.1f MB', (worker_memory() - $memory) / 1000));
@@ -460,7 +461,7 @@ foreach my $case (
 	is_held() || diag("no lease before $label") if $call ne 'lease';
 	answer($call => "silence after $name");
 	my $poked = poke();
-	ok($call eq 'release' || in_time(sub { $proxy->events($call, $call eq 'connect' ? '' : $poked) }), "$label: it was asked");
+	ok($call eq 'release' || wait_until(sub { $proxy->events($call, $call eq 'connect' ? '' : $poked) }), "$label: it was asked");
 	sleep(0.1);
 	is(generate(), 'an ID', "$label: meanwhile there are IDs") if $call ne 'lease';
 	stops($label);
@@ -511,7 +512,7 @@ SKIP:
 	start_server($server);
 	my $began = time();
 	begin_load($server, 3);
-	isnt(wait_for_lease($server, 45), '', sprintf('a host that drops what it gets is first, and sessions ask: a lease, after %.1f s', time() - $began));
+	isnt(wait_for_lease($server), '', sprintf('a host that drops what it gets is first, and sessions ask: a lease, after %.1f s', time() - $began));
 	end_loads();
 	# now only that one: the worker waits for it
 	begin_session();
@@ -533,17 +534,21 @@ $zombie->answers(map { $_ => 'hanging up at once' } qw(lease renew));
 set_hosts($zombie->dir . ',' . $proxy->dir, $zombie->port . ',' . $proxy->port, 'zombie');
 start_server($server);
 begin_session();
-isnt(wait_for_lease($server, 30), '', 'a host that gives no usable answer is first: a lease');
-my $asked = $zombie->events('realm_id');
-cmp_ok($asked, '<=', 2, 'after it was asked once or twice');
-my $renewed = $proxy->events('renew');
-# and stays with the good one
-foreach my $n (1 .. 3)
-{
-	configure_server($server, "scru64.lease_holder = 'renamed$n'\n");
-	in_time(sub { $proxy->events('renew') >= $renewed + $n });
-}
-is(scalar($zombie->events('realm_id')), $asked, 'and is not asked again while the other one is good');
+isnt(wait_for_lease($server), '', 'a host that gives no usable answer is first: a lease');
+cmp_ok(scalar($zombie->events('realm_id')), '<=', 2, 'after it was asked once or twice');
+# On a busy machine the other one may be too late, once.
+my $stays = wait_until(
+	sub {
+		my $asked = $zombie->events('realm_id');
+		foreach my $n (1 .. 3)
+		{
+			my $renewed = $proxy->events('renew');
+			configure_server($server, "scru64.lease_holder = 'renamed$n'\n");
+			wait_until(sub { $proxy->events('renew') > $renewed });
+		}
+		return $zombie->events('realm_id') == $asked;
+	});
+ok($stays, 'and is not asked again while the other one is good');
 
 #
 # All in all
