@@ -1,9 +1,6 @@
 # Many sessions generate IDs of one node at once: no ID twice, and every ID
 # greater than all that were known when it was asked for.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

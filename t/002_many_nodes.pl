@@ -1,9 +1,6 @@
 # More nodes on one server than there are slots for: nodes lose their slots and
 # come back, and still no ID is issued twice and none too early.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

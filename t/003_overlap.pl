@@ -1,9 +1,6 @@
 # Nodes of which one's bits are a prefix of the other's could issue the same
 # IDs: the second is refused for as long as the first is in use.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

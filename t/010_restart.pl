@@ -1,9 +1,6 @@
 # The server is restarted, crashes and is killed under load: no ID twice, and
 # after each start every ID is above all that were received before.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use List::Util qw(shuffle);

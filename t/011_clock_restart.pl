@@ -1,9 +1,6 @@
 # The clock is set back, or forward and back, while the server is down: no ID twice, all
 # in order, or a clear error and no ID.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

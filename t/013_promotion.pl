@@ -2,9 +2,6 @@
 # clocks: no ID of any row that it has is issued again, whether the row is
 # committed or in a transaction that is prepared.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

@@ -1,9 +1,6 @@
 # The page that holds the ceiling is lost, damaged or not ours, and other programs
 # come across it: no ID below those that were issued, or an error and no ID.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use File::Copy;

@@ -2,9 +2,6 @@
 # issue no ID that another one issues; with the same node spec they do.  And what the
 # programs for backups and checks make of the page.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use File::Copy;

@@ -1,9 +1,6 @@
 # More nodes than there are slots, and restarts in between: no ID twice, and nothing is
 # written because a node has lost its slot.  How much is written at all.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use List::Util qw(shuffle);

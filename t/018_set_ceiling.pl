@@ -1,9 +1,6 @@
 # scru64_set_ceiling(): the way out when a clock was years ahead, and what it does to
 # sessions that have a node; and two versions of the library on one server.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

@@ -1,9 +1,6 @@
 # A realm that is dumped and restored, and one with a standby: leases stay, and
 # those who have them can renew them.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

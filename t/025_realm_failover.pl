@@ -5,9 +5,6 @@
 # machine: times are seconds, and the standbys of a realm do not know what happened
 # after 0.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

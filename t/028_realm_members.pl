@@ -1,9 +1,6 @@
 # One member of a realm must not stop the others, or fill its log: transactions that are
 # left open, arguments that are long.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use List::Util qw(max);

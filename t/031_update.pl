@@ -6,9 +6,6 @@
 # pass and to fail: an earlier one that lacks the end of the current script, with
 # an update that brings it, and updates that forget something.
 
-use strict;
-use warnings;
-
 use File::Basename;
 use FindBin;
 use lib $FindBin::RealBin;

@@ -5,9 +5,6 @@
 # Old SQL with the new library, new SQL with the old one, databases of both, a new library
 # while sessions go on with the old one, a standby first, dumps of one into the other.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Everything;

@@ -1,9 +1,6 @@
 # postgres_fdw: what of a query on IDs is done by the remote server, and tables with
 # partitions on two servers.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

@@ -2,9 +2,6 @@
 # however long the installation takes; and what it leaves is what PGXS would leave.  The
 # scripts replace no other build under a server, and know their own from another folder.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

@@ -1,9 +1,6 @@
 # Processes that are stopped where it is worst, and go on when somebody else has
 # their node: no ID of it leaves outside the window.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

@@ -5,9 +5,6 @@
 # SCRU64_LOAD_SECONDS: how long the load goes on.  With 8 and 30 it is 600,000 IDs a
 # second, from two sessions.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

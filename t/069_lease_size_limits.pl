@@ -1,9 +1,6 @@
 # The size of a leased node follows the load where that is not easy: whatever the
 # rollback allowance is beside the ttl, whatever the clocks say, whatever is configured.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

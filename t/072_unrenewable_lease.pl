@@ -2,9 +2,6 @@
 # server uses it to its end and goes over to another one, and no session notices.  What is
 # asked for again is the same or another request.  And a realm that is another one.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

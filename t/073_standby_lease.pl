@@ -1,9 +1,6 @@
 # A standby that preloads the library has a lease for its promotion: it has a node at once
 # then, though the realm is away, and goes on after all IDs of its primary.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

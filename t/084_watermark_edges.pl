@@ -1,9 +1,6 @@
 # scru64_watermark() and what is not one session on one server: parallel workers,
 # standbys, two versions of the library, and a server without room for it.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

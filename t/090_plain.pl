@@ -4,9 +4,6 @@
 #
 # SCRU64_PLAIN_ROUNDS is how many faults there are.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Examples;

@@ -4,9 +4,6 @@
 
 package Scru64Fault;
 
-use strict;
-use warnings;
-
 use Cwd qw(abs_path);
 use Exporter 'import';
 use POSIX qw(strftime);
