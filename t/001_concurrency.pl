@@ -1,9 +1,6 @@
 # Many sessions generate IDs of one node at once: no ID twice, and every ID
 # greater than all that were known when it was asked for.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;
@@ -151,34 +148,6 @@ FROM (SELECT *, lag(id) OVER (ORDER BY n) AS earlier,
 )),
 	'0|0|t|t',
 	'IDs are in commit order');
-
-# Parallel workers have the node of their session.
-$node->safe_psql('postgres',
-	'CREATE TABLE source AS SELECT g FROM generate_series(1, 50000) g; ANALYZE source'
-);
-my $plan = $node->safe_psql(
-	'postgres', q(
-SET scru64.node_spec = '0x2ef/12';
-SET max_parallel_workers_per_gather = 2;
-SET parallel_leader_participation = off;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
-EXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off, BUFFERS off)
-CREATE TABLE from_workers AS SELECT g, scru64_generate() AS id FROM source;
-));
-like(
-	$plan,
-	qr/Workers Launched: [12]\n.*Parallel Seq Scan.*\n *Output: g, scru64_generate\(\)/,
-	'parallel workers generate');
-is( $node->safe_psql(
-		'postgres', q(
-SELECT count(*), count(DISTINCT id),
-	count(*) FILTER (WHERE scru64_node_ctr(id) >> 12 <> x'2ef'::integer)
-FROM from_workers
-)),
-	'50000|50000|0',
-	'no ID twice from parallel workers');
 
 $node->stop;
 done_testing();

@@ -1,9 +1,6 @@
 # Nodes of which one's bits are a prefix of the other's could issue the same
 # IDs: the second is refused for as long as the first is in use.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;
@@ -66,7 +63,7 @@ sub generates_ok
 }
 
 # node_text is how messages write the spec
-sub refused_ok
+sub overlaps_ok
 {
 	my ($spec, $node_text, $other, $name) = @_;
 	my ($out, $err) = generate($spec);
@@ -109,14 +106,14 @@ sub nodes_in_view
 
 # 42 is 00101010 and 0x2a0 is 001010100000; 0x2b0 is 43 with four bits more.
 generates_ok('42/8', 'the first node generates');
-refused_ok('0x2a0/12', '672/12', '42/8',
+overlaps_ok('0x2a0/12', '672/12', '42/8',
 	'a longer node inside it is refused');
-refused_ok('0x2af/12', '687/12', '42/8', 'so is the last one inside it');
+overlaps_ok('0x2af/12', '687/12', '42/8', 'so is the last one inside it');
 generates_ok('0x29f/12', 'the one before is not');
 generates_ok('0x2b0/12', 'the one after is not');
-refused_ok('21/7', '21/7', '42/8',
+overlaps_ok('21/7', '21/7', '42/8',
 	'a shorter node that covers it is refused');
-refused_ok('0/1', '0/1', '42/8',
+overlaps_ok('0/1', '0/1', '42/8',
 	'the shortest node that covers it is refused');
 generates_ok('1/1', 'the other half of all nodes is not');
 generates_ok('42/8', 'the first node goes on');
@@ -138,13 +135,13 @@ like(
 # A node that is used every now and then stays in use.
 idle();
 generates_ok('0x2b0/12', 'another node goes on after a while');
-refused_ok('43/8', '43/8', '688/12',
+overlaps_ok('43/8', '43/8', '688/12',
 	'a node that covers one in use is refused');
 
 # Idle for longer than the allowance: the other way round.
 idle();
 generates_ok('0x2a0/12', 'a node inside an idle one generates');
-refused_ok(
+overlaps_ok(
 	'42/8', '42/8',
 	'672/12', 'the session of the node that was idle is refused');
 generates_ok('0x2a0/12', 'the new one goes on');
@@ -156,7 +153,7 @@ generates_ok('0x2a1/12', 'a second one inside it generates');
 generates_ok('0x2b0/12', 'a third one generates');
 idle();
 generates_ok('0x2a1/12', 'only the second one goes on');
-refused_ok(
+overlaps_ok(
 	'21/7', '21/7',
 	'673/12', 'a node that covers one in use and two idle is refused');
 generates_ok('0x2a0/12', 'an idle one inside it comes back');
@@ -167,7 +164,7 @@ foreach my $inside ('672', '673', '688')
 {
 	my $spec = sprintf('0x%x/12', $inside);
 
-	refused_ok($spec, "$inside/12", '21/7',
+	overlaps_ok($spec, "$inside/12", '21/7',
 		"the session of $spec is refused");
 }
 is( nodes_in_view(),
@@ -186,7 +183,7 @@ is( $node->safe_psql(
 	),
 	't',
 	'its last ID is ahead of the clock');
-refused_ok('1/22', '1/22', '3/23', 'a node that covers it is refused');
+overlaps_ok('1/22', '1/22', '3/23', 'a node that covers it is refused');
 my $allowed_at;
 
 for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)

@@ -1,9 +1,6 @@
 # A node that is asked for more IDs than it has waits for the clock: as long as
 # it must, no longer, and in a way that can be seen and ended.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

@@ -1,9 +1,6 @@
 # Where settings may be set, who may set them, and which value counts, with the library
 # preloaded and without.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

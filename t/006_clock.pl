@@ -1,9 +1,6 @@
 # The clock goes back, or forward, or is nonsense: IDs stay in order, or there
 # are none.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault qw(can_set_clock with_clock);

@@ -1,9 +1,6 @@
 # A standby answers by ID and by time as its primary does, and generates nothing, until it
 # is promoted.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

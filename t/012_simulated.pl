@@ -4,9 +4,6 @@
 #
 # SCRU64_SEED has it play other scripts, of these seeds.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

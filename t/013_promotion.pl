@@ -2,9 +2,6 @@
 # clocks: no ID of any row that it has is issued again, whether the row is
 # committed or in a transaction that is prepared.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;
@@ -128,11 +125,7 @@ foreach my $case (
 	my @rows = give($primary, $spec, 100);
 
 	kill_and_promote($primary, $standby);
-
-	my $victim = open_session($standby);
-	kill('KILL', $victim->query_safe('SELECT pg_backend_pid()'));
-	$victim->{run}->finish;
-	$standby->poll_query_until('postgres', 'SELECT true') or die 'the server did not restart';
+	crash($standby);
 	like(read_file($standby->logfile), qr/all server processes terminated; reinitializing/, "$name: a crash");
 	others_ok($name, $standby, -8, 1200, @rows);
 }

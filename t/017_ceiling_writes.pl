@@ -1,8 +1,6 @@
-# More nodes than there are slots, and restarts in between: no ID twice, and nothing is
-# written because a node has lost its slot.  How much is written at all.
-
-use strict;
-use warnings;
+# More nodes than there are slots, sessions that switch between them, and restarts: no ID
+# twice, none too low, and nothing is written because a node has lost its slot.  How much
+# is written at all.
 
 use FindBin;
 use lib $FindBin::RealBin;
@@ -34,6 +32,26 @@ BEGIN
 		PERFORM set_config('scru64.node_spec', spec, false);
 		RETURN QUERY SELECT spec, g FROM scru64_generate(count) g;
 	END LOOP;
+END
+$$;
+
+-- IDs of a node, which is set only if the session has another one.  Moments are of one order for
+-- the whole server: a batch that ended before another one of its node began has the smaller IDs.
+CREATE SEQUENCE moments;
+CREATE TABLE batches (node integer, began bigint, ids scru64[], ended bigint);
+CREATE TABLE watched (rows bigint, nodes bigint, wrong bigint);
+CREATE FUNCTION give_batch(node integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	spec text := node || '/11';
+	began bigint;
+	given scru64[];
+BEGIN
+	IF current_setting('scru64.node_spec', true) IS DISTINCT FROM spec THEN
+		PERFORM set_config('scru64.node_spec', spec, false);
+	END IF;
+	began := nextval('moments');
+	given := ARRAY(SELECT scru64_generate(20));
+	INSERT INTO batches VALUES (node, began, given, nextval('moments'));
 END
 $$;
 CHECKPOINT;
@@ -87,6 +105,42 @@ foreach my $again (1 .. 3)
 	my @specs = shuffle(@all, @all, @all);
 
 	go_through('each three times', @specs);
+}
+
+# Sessions that switch nodes all the time.  Half of the time they choose from few enough nodes to
+# come back soon.
+{
+	my %batches;
+
+	$node->pgbench(
+		'--no-vacuum --client=8 --jobs=2 --transactions=1500',
+		0,
+		[qr{processed: 12000/12000}],
+		[qr{^$}],
+		'8 sessions switch between nodes',
+		{
+			'switch_all@5' => "\\set node random(0, $nodes - 1)\nSELECT give_batch(:node)",
+			'switch_some@5' => "\\set node random(0, $holders - 1)\nSELECT give_batch(:node)",
+			'watch_switch@1' => q(INSERT INTO watched
+SELECT count(*), count(DISTINCT (node_id, node_id_size)), count(*) FILTER (WHERE scru64_node_ctr(last_id) >> 13 <> node_id OR node_id_size <> 11)
+FROM scru64_generators;)
+		});
+	foreach my $line (split(/\n/, $node->safe_psql('postgres', "SELECT node || '/11', array_to_string(ids, '|') FROM batches")))
+	{
+		my ($spec, @ids) = split(/\|/, $line);
+
+		push @{ $batches{$spec} }, \@ids;
+	}
+	record_ids(\%received, $_, @{ $batches{$_} }) foreach (keys %batches);
+	is(record_problems(\%received), '', 'switched: no ID twice, none too low, batches in order');
+	is( $node->safe_psql(
+			'postgres', q(
+SELECT count(*) > 10000, count(*) FILTER (WHERE EXISTS (SELECT FROM unnest(ids) AS id WHERE scru64_node_ctr(id) >> 13 <> node)),
+	(SELECT count(*) FROM batches AS a JOIN batches AS b USING (node) WHERE a.ended < b.began AND a.ids[20] >= b.ids[1])
+FROM batches)),
+		't|0|0', 'switched: all of their nodes, none below one that was there before');
+	is($node->safe_psql('postgres', 'SELECT count(*) > 100, max(rows), count(*) FILTER (WHERE nodes <> rows), sum(wrong) FROM watched'),
+		"t|$slots|0|0", 'switched: the view never showed more nodes than there are slots, nor one twice');
 }
 
 my @restarts = (

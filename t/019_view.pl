@@ -1,8 +1,5 @@
 # What the view shows and the log says of ceilings, the clock and waits.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

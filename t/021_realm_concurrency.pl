@@ -2,9 +2,6 @@
 #
 # SCRU64_TEST_SECONDS: how long they go on.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Realm;

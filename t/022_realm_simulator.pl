@@ -11,9 +11,6 @@
 # SCRU64_REALM_SECONDS: for how long instead.  SCRU64_REALM_MUTANTS: a pattern; each broken rule
 # whose line matches has to violate something, too (make sim-realm-mutants).
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Random;

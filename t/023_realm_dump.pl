@@ -1,15 +1,11 @@
-# A realm that is dumped and restored, and one with a standby: leases stay, and
-# those who have them can renew them.
-
-use strict;
-use warnings;
+# A realm that is dumped and restored: leases stay, and those who have them can renew them.
 
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;
 
 # with a system identifier of its own
-my $node = new_node('main', allows_streaming => 1, extra => ['--locale=C']);
+my $node = new_node('main', extra => ['--locale=C']);
 $node->start;
 
 # A dump may come to a server that was set up alike, with the same OIDs.
@@ -125,39 +121,5 @@ SKIP:
 		'psql with the INSERTs of pg_dump');
 	is($node->safe_psql('restored_row_by_row', $state), $before, 'row by row: the same leases, settings and privileges');
 }
-
-#
-# A standby knows the leases, grants none, and does after its promotion.
-#
-$node->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
-$standby->start;
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
-is($standby->safe_psql('realm', 'SELECT * FROM scru64_realm.leases'),
-	$node->safe_psql('realm', 'SELECT * FROM scru64_realm.leases'),
-	'a standby shows the leases');
-foreach my $call (
-	"lease(8, 'x')",
-	"renew((SELECT lease_id FROM mine WHERE what = 'a day'))",
-	"release((SELECT lease_id FROM mine WHERE what = 'a day'))",
-	"split((SELECT lease_id FROM mine WHERE what = 'a day'), 9)")
-{
-	my ($ret, $out, $err) = $standby->psql('realm', "\\set VERBOSITY verbose\nSELECT scru64_realm.$call");
-
-	like($err, qr/ERROR:  25006: /, "$call is refused there");
-}
 $node->stop;
-$standby->promote;
-is( $standby->safe_psql('realm', "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'child')"),
-	'5', 'after its promotion leases are renewed');
-my ($ret, $stdout, $stderr) = $standby->psql('realm', "SELECT scru64_realm.lease(8, 'seven')");
-like($stderr, qr/realm grants no new lease until 20/, 'and not granted');
-is( $standby->safe_psql(
-		'realm', q(
-SELECT scru64_realm.nothing_was_lost() > now() - interval '1 hour';
-SELECT node_id FROM scru64_realm.lease(8, 'seven'), ids.scru64_parse_node_spec(node_spec))),
-	"t\n1", 'until it is said that nothing was lost');
-
-$standby->stop;
 done_testing();

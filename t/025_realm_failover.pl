@@ -5,9 +5,6 @@
 # machine: times are seconds, and the standbys of a realm do not know what happened
 # after 0.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;
@@ -45,6 +42,10 @@ my $hasty = lease($realm, 'hasty', node_id => 13, ttl => '1 minute');
 at(0, $realm);
 renew($realm, $other, ttl => '100 s');
 leave_behind($realm, $standby);
+at(0, $standby);
+is($standby->safe_psql('postgres', 'TABLE scru64_realm.leases'), $realm->safe_psql('postgres', 'TABLE scru64_realm.leases'), 'a standby shows the leases');
+like(somebody_else($standby), qr/ERROR:  25006: /, 'it grants none');
+like(renew($standby, $other), qr/ERROR:  25006: /, 'it renews none');
 # The standby knows that this lease lasts for a minute.
 at(1, $realm);
 is(renew($realm, $grown, ttl => '1 hour'), 1 + $max_ttl, 'a renewal for an hour that the standby does not get');

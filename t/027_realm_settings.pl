@@ -3,9 +3,6 @@
 #
 # Clocks stand still where they are set: times are seconds.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

@@ -1,9 +1,6 @@
 # pg_dump and restore, in every format: what is in a database that uses the type
 # everywhere, and what it is made of, are the same afterwards, and go on working.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Everything;

@@ -6,9 +6,6 @@
 # OLD_BINDIRS has the folders of the older versions' programs, oldest first.  The
 # extension is installed for each.
 
-use strict;
-use warnings;
-
 use File::Basename;
 use FindBin;
 use lib $FindBin::RealBin;

@@ -1,9 +1,6 @@
 # Removal, as doc/operating.md has it: IDs become bigint where they are, no row moves, the
 # extension can go without CASCADE, and new rows get IDs above the old.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Examples;

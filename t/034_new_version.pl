@@ -5,9 +5,6 @@
 # Old SQL with the new library, new SQL with the old one, databases of both, a new library
 # while sessions go on with the old one, a standby first, dumps of one into the other.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Everything;
@@ -100,34 +97,22 @@ sub version_in
 	return $node->safe_psql($db, "SELECT extversion FROM pg_extension WHERE extname = 'scru64'");
 }
 
-# IDs of a session of its own, or an error
-sub generate
-{
-	my ($node, $db, $spec) = @_;
-	my ($rc, $out, $err) = $node->psql($db || 'postgres',
-		"\\set VERBOSITY verbose\nSET scru64.node_spec = '" . ($spec || $specs[0]) . "'; SELECT scru64_generate(3)");
-
-	record_ids(\%received, $spec || $specs[0], [ split(/\n/, $out) ]);
-	return $err;
-}
-
 sub goes_on_ok
 {
 	my ($node, $name, @dbs) = @_;
 
 	foreach my $db (@dbs ? @dbs : 'postgres')
 	{
-		is(generate($node, $db, $_), '', "$name: IDs of $_ in $db") foreach (@specs);
+		issues_ok($node, \%received, $_, "$name, in $db", dbname => $db, count => 3) foreach (@specs);
 	}
-	is(record_problems(\%received), '', "$name: above all before");
 	return;
 }
 
-sub refused_ok
+sub all_refused_ok
 {
 	my ($node, $name) = @_;
 
-	like(generate($node, 'postgres', $_), $later, "$name: no ID of $_, and why") foreach (@specs);
+	refused_ok($node, $_, $later, $name) foreach (@specs);
 	like($node->safe_psql('postgres', 'SELECT scru64_ceiling()'), qr/^20/, "$name: it shows the ceiling");
 	return;
 }
@@ -278,15 +263,21 @@ sub roll
 {
 	my ($name, $error, %libraries) = @_;
 	my @loads = loads($node);
+	my $before = open_session($node, dbname => 'one');
 
+	like($before->query_safe('SELECT scru64_watermark()'), qr/^[0-9a-z]{12}$/, "$name: there is a watermark");
 	wait_for_clients('IDs', $loads[0]);
 	install_libraries($installation, %libraries);
 	push @loads, loads($node);
 	wait_for_clients('IDs', $loads[1]);
 	wait_for_clients($error eq '^$' ? 'IDs' : 'errors', $loads[0]);
 	wait_for_clients('IDs', $loads[1]);
-	(undef, undef, $err) = $node->psql('one', 'SELECT scru64_watermark()');
-	like($err, qr/ERROR:  there is no watermark\nDETAIL:  Two versions.*\nHINT:  Restart/, "$name: no watermark");
+	foreach my $session ($before, open_session($node, dbname => 'one'))
+	{
+		(undef, $err) = try_statement($session, 'SELECT scru64_watermark()');
+		like($err, qr/ERROR:  55000: there is no watermark\nDETAIL:  Two versions.*\nHINT:  Restart/, "$name: no watermark");
+		$session->quit;
+	}
 	is(end_together($node, $error, @loads), '', "$name: no ID twice, none out of order, no error");
 	note(log_counts(\%received));
 	# Those of the two libraries are in no common order: these may be below the last ones.
@@ -294,10 +285,9 @@ sub roll
 	foreach my $spec (@specs)
 	{
 		$received{$spec}{greatest} = '';
-		is(generate($node, $_, $spec), '', "$name: new sessions have IDs of $spec in $_") foreach ('postgres', 'one');
+		issues_ok($node, \%received, $spec, "$name: new sessions, in $_", dbname => $_, count => 3) foreach ('postgres', 'one');
 		$received{$spec}{greatest} = $greatest{$spec} if $greatest{$spec} gt $received{$spec}{greatest};
 	}
-	is(record_problems(\%received), '', "$name: no ID twice then");
 	return;
 }
 
@@ -305,7 +295,6 @@ install_libraries($installation, %old);
 set_default($installation, $current);
 $node->restart;
 goes_on_ok($node, 'the old library again');
-like($node->safe_psql('one', 'SELECT scru64_watermark()'), qr/^[0-9a-z]{12}$/, 'the old library again: there is a watermark');
 (undef, undef, $err) = $node->psql('postgres', 'SELECT scru64_novelty()');
 like($err, $unknown, 'the old library again: what is new is missing');
 roll('the page stays', '^$', %new);
@@ -322,7 +311,7 @@ is($node->safe_psql('one', 'SELECT scru64_watermark() IS NOT NULL'), 't', 'anoth
 # Back
 install_libraries($installation, %old);
 $node->restart;
-refused_ok($node, 'back');
+all_refused_ok($node, 'back');
 (undef, undef, $err) = $node->psql('one', '\set VERBOSITY verbose
 SELECT scru64_check()');
 like($err, $later, 'back: scru64_check() says so');
@@ -362,7 +351,7 @@ catch_up($second, $first);
 is(version_in($first, 'postgres'), $next, 'a late standby has the new SQL');
 $second->stop;
 $first->promote;
-refused_ok($first, 'a late standby, promoted');
+all_refused_ok($first, 'a late standby, promoted');
 install_libraries($installations[0], %new_page);
 goes_on_ok($first, 'a late standby, with the new library');
 $first->stop;

@@ -1,9 +1,6 @@
 # postgres_fdw: what of a query on IDs is done by the remote server, and tables with
 # partitions on two servers.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;
@@ -215,37 +212,6 @@ unlike(plan_of($one, q(SELECT * FROM log WHERE id >= timestamptz '2026-02-01')),
 my $plan = plan_of($one, q(SELECT * FROM log WHERE id >= now() - interval '1 hour'));
 like($plan, qr/Subplans Removed: 1/, 'by time: nor is what is since a time relative to now()');
 unlike($plan, qr/Foreign Scan/, 'by time: nor is what is since a time relative to now()');
-
-
-#
-# By hash: what one server writes is spread over both
-#
-
-$two->safe_psql('postgres', 'CREATE TABLE spread_1 (id scru64 PRIMARY KEY, what text)');
-$one->safe_psql(
-	'postgres', q(
-CREATE TABLE spread (id scru64 NOT NULL DEFAULT scru64_generate(), what text) PARTITION BY HASH (id);
-CREATE TABLE spread_0 PARTITION OF spread (PRIMARY KEY (id)) FOR VALUES WITH (MODULUS 2, REMAINDER 0);
-CREATE FOREIGN TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1)
-	SERVER other OPTIONS (batch_size '100');
-INSERT INTO spread (what) SELECT 'x' FROM generate_series(1, 1000);
-));
-is( $one->safe_psql(
-		'postgres', q(
-SELECT count(*), count(DISTINCT id), min(scru64_node_ctr(id) >> 16), max(scru64_node_ctr(id) >> 16) FROM spread)),
-	'1000|1000|1|1',
-	'by hash: all IDs are of the server that wrote');
-cmp_ok($two->safe_psql('postgres', 'SELECT count(*) FROM spread_1'), '>', 300, 'by hash: many rows are on the other one');
-cmp_ok($one->safe_psql('postgres', 'SELECT count(*) FROM spread_0'), '>', 300, 'by hash: many are here');
-foreach my $part ([ $one, 0 ], [ $two, 1 ])
-{
-	my ($server, $n) = @$part;
-	my $other = 1 - $n;
-	my $id = $server->safe_psql('postgres', "SELECT max(id) FROM spread_$n");
-
-	unlike(plan_of($one, "SELECT * FROM spread WHERE id = '$id'"), qr/spread_$other/, "by hash: only partition $n is looked into");
-	is($one->safe_psql('postgres', "SELECT id FROM spread WHERE id = '$id'"), $id, "by hash: the row is found in partition $n");
-}
 
 
 #

@@ -1,9 +1,6 @@
 # Many clients share few sessions through pgbouncer in transaction mode: no ID
 # twice, all of the server's node.  What SET does there, and what to use instead.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;

@@ -2,9 +2,6 @@
 # The clock moves only when the test says so, so nothing here depends on how fast
 # anything is.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

@@ -1,9 +1,6 @@
 # examples/check_scru64: a program for monitoring that asks as a member of pg_monitor, on
 # servers that are well and in each state in which there is no ID, or soon will be none.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

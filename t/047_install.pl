@@ -2,9 +2,6 @@
 # however long the installation takes; and what it leaves is what PGXS would leave.  The
 # scripts replace no other build under a server, and know their own from another folder.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Test;
@@ -102,9 +99,7 @@ ok(!IPC::Run::run([ 'make', '-s', '-C', $top, 'install', "DESTDIR=$dir", "INSTAL
 is($node->safe_psql('postgres', 'SELECT 1'), '1', 'does no harm');
 
 # The scripts replace no other build where a server is running, unless they are told to.
-mkdir("$dir/share");
-mkdir("$dir/share/extension");
-mkdir("$dir/other");
+mkdir("$dir/$_") foreach ('share', 'share/extension', 'other');
 append_to_file("$dir/other/scru64.so", 'another build');
 append_to_file("$dir/pg_config", <<"END");
 #!/bin/sh
@@ -116,9 +111,9 @@ esac
 END
 chmod(0755, "$dir/pg_config");
 
-sub run_script
+sub install_by_script
 {
-	my ($replace, $commands) = @_;
+	my ($replace, $build) = @_;
 	my $out = '';
 
 	local %ENV = (%ENV, PG_CONFIG => "$dir/pg_config", REPLACE => $replace);
@@ -128,28 +123,17 @@ trap cleanup EXIT
 make_work
 mkdir "\$work/home" "\$work/tmp"
 find_server
-$commands
+$build && install_extension
 END
-	return $out . slurp_file("$dir/other/scru64.so");
+	return $out;
 }
 
-# Installs the tree as it is built.
-my $this_build = <<"END";
-tree=$top make_args=("PG_CONFIG=\$pg_config" with_llvm=no)
-install_extension
-END
-
-like(run_script('', $this_build), qr/ has another build of the extension, and a server that may use it is running\nNothing was installed.*another build\z/s, 'another build, and a server');
-is(substr(run_script('1', $this_build), -1000), substr(slurp_file("$top/scru64.so"), -1000), 'it is replaced with REPLACE=1');
-like(run_script('', $this_build), qr/^It is installed already, /m, 'the same build is no other');
-
-# As by hand in a checkout, and then scripts/quickstart, which builds in a folder of its own
-like(run_script('', <<"END"), qr/^It is installed already, /m, 'nor is that of the same sources in another folder');
-copy_checkout '$dir/checkout'
-prepare_build
-make -s -C '$dir/checkout' "\${make_args[@]}" all install || exit
-build && install_extension
-END
+like(install_by_script('', "tree=$top make_args=(\"PG_CONFIG=\$pg_config\" with_llvm=no)"),
+	qr/ has another build of the extension, and a server that may use it is running\nNothing was installed/, 'another build, and a server');
+is(slurp_file("$dir/other/scru64.so"), 'another build', 'it is as it was');
+# each in a folder of its own
+like(install_by_script('1', 'prepare_build && build'), qr/^Installing it into /m, 'it is replaced with REPLACE=1');
+like(install_by_script('', 'prepare_build && build'), qr/^It is installed already, /m, 'the same build is no other');
 $node->stop;
 
 ok(make('uninstall'), 'uninstalled');

@@ -1,9 +1,6 @@
 # The recipes of doc/coming-from.md keep rows, references, order and time; and those of
 # doc/plain.md, which share their statements, keep all that pg_dump knows.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64ComingFrom;

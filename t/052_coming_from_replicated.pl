@@ -1,9 +1,6 @@
 # The recipe of doc/coming-from.md under logical replication: while it goes on, rows are
 # written and replicated; and the subscriber never stops.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64ComingFrom;

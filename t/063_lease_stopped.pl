@@ -1,9 +1,6 @@
 # Processes that are stopped where it is worst, and go on when somebody else has
 # their node: no ID of it leaves outside the window.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;
@@ -72,38 +69,24 @@ is(join(' ', grep { !/^(55000|57P01|57P03)$/ } keys %{$errors}), '', 'no other e
 #
 SKIP:
 {
-	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	skip 'gdb is not installed', 1 if !has_gdb();
 	# 16 IDs in a tick, which may be a minute ahead of the clock
 	my $server = fleet_server($template, 'd', fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '20', rollback_allowance => '60s'));
 	isnt(wait_for_lease($server, 10), '', 'a server with a small node');
-	my $dir = $server->basedir;
 	my $session = open_session($server);
 	my $pid = $session->query_safe('SELECT scru64_generate(); SELECT pg_backend_pid()') =~ /^(\d+)$/m ? $1 : die 'no pid';
 	my $worker = lease_sql($server, 'worker_pid');
 	kill('STOP', $worker);
 	wait_until(30, sub { lease_sql($server, "expires_at < now() + '55 s'") eq 't' });
 	my $renewed = lease_sql($server, 'renewed_at');
-	my $gdb = IPC::Run::start(
-		[
-			'gdb', '-batch', '-nx', '-p', $pid,
-			'-ex', 'handle SIGUSR1 nostop noprint pass',
-			'-ex', 'break lease_info',
-			'-ex', "shell touch $dir/looks",
-			'-ex', 'continue',
-			'-ex', "shell touch $dir/looking; while [ ! -e $dir/renewed ]; do sleep 0.05; done",
-			'-ex', 'detach'
-		],
-		'<', '/dev/null', '>&', "$dir/gdb_limit.log");
-
-	wait_until(20, sub { -e "$dir/looks" });
+	my $gdb = stop_at($server, $pid, 'lease_info');
 	start_statement($session, 'SELECT max(id) FROM scru64_generate(16 * 4 * 56) id');
-	ok(wait_until(20, sub { -e "$dir/looking" }), 'a session is at the limit');
+	ok(has_stopped($gdb), 'a session is at the limit');
 	kill('CONT', $worker);
 	ok(wait_until(20, sub { lease_sql($server, "renewed_at > '$renewed' AND expires_at > now() + '60 s'") eq 't' }), 'the lease is renewed meanwhile');
-	replace_file("$dir/renewed", '');
-	$gdb->finish;
+	my $stopped = let_go($gdb);
 	my ($out, $err) = try_statement($session, 'SELECT 1');
-	skip 'the debugger could not stop it there', 1 if read_file("$dir/gdb_limit.log") !~ /^Breakpoint 1, /m;
+	skip 'the debugger could not stop it there', 1 if !$stopped;
 	is($err, '', 'the session goes on');
 	note_ids($server, grep { /^[0-9a-z]{12}$/ } split(/\n/, $out));
 	$session->quit;
@@ -116,7 +99,7 @@ SKIP:
 #
 SKIP:
 {
-	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	skip 'gdb is not installed', 1 if !has_gdb();
 	my $server = fleet_server($template, 'e', fleet_lines($realm));
 	isnt(wait_for_lease($server, 10), '', 'a server that does not preload the library');
 	my $lease = lease_sql($server, 'node_spec, granted_at');
@@ -133,36 +116,22 @@ SKIP:
 #
 SKIP:
 {
-	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	skip 'gdb is not installed', 1 if !has_gdb();
 	my $library = $server_b->config_data('--pkglibdir') . '/scru64.so';
 	# the compiler may have made two of one swap
 	my @places = map { "enter_tick$_" } `gdb -batch -nx -ex 'disassemble enter_tick' $library 2>&1` =~ /<(\+\d+)>:\s+lock cmpxchg/g;
 	skip 'the swap is not to be found', 1 if !@places;
-	my $dir = $server_b->basedir;
 	my $session = open_session($server_b);
 	my $node = lease_of($server_b);
 	note_ids($server_b, $session->query_safe('SELECT scru64_generate()'));
-	my $gdb = IPC::Run::start(
-		[
-			'gdb', '-batch', '-nx', '-p', $session->query_safe('SELECT pg_backend_pid()'),
-			'-ex', 'handle SIGUSR1 nostop noprint pass',
-			(map { ('-ex', "break *($_)") } @places),
-			'-ex', "shell touch $dir/attached",
-			'-ex', 'continue',
-			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.05; done",
-			'-ex', 'detach'
-		],
-		'<', '/dev/null', '>&', "$dir/gdb.log");
-
-	wait_until(20, sub { -e "$dir/attached" });
+	my $gdb = stop_at($server_b, $session->query_safe('SELECT pg_backend_pid()'), map { "*($_)" } @places);
 	start_statement($session, 'SELECT scru64_generate()');
-	ok(wait_until(20, sub { -e "$dir/held" }), 'a session is stopped after it has checked the limit');
+	ok(has_stopped($gdb), 'a session is stopped after it has checked the limit');
 	configure_server($server_b, "scru64.realm = ''\n");
 	start_server($server_c);
 	is(wait_for_lease($server_c, 15), $node, 'its node is returned, and somebody else has it');
 	try_generate($server_c) foreach (1 .. 3);
-	replace_file("$dir/go", '');
-	$gdb->finish;
+	my $stopped = let_go($gdb);
 	# it would wait for a lease
 	sleep(0.3);
 	$server_b->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT scru64_generate()%'");
@@ -170,7 +139,7 @@ SKIP:
 	my @late = grep { /^[0-9a-z]{12}$/ } split(/\n/, $out);
 	note_ids($server_b, @late);
 	$session->quit;
-	skip 'the debugger could not stop it there', 1 if read_file("$dir/gdb.log") !~ /^Breakpoint \d+, /m;
+	skip 'the debugger could not stop it there', 1 if !$stopped;
 	like($err, qr/ERROR:  (57014|55000): /, 'it goes on, and has no node any more');
 	is("@late", '', 'nor the ID');
 }

@@ -1,12 +1,11 @@
 # The size of a leased node follows the load: it grows while sessions have to wait for
-# the clock, goes back when little of it is used, and nobody notices but by the speed.
+# the clock, goes back when little of it is used, and nobody notices but by the speed:
+# whatever the rollback allowance is beside the ttl, whatever the clocks say, whatever is
+# configured.
 #
 # SCRU64_LOAD_SIZE: node_id_size of a quiet server, which two bits less are enough for;
 # SCRU64_LOAD_SECONDS: how long the load goes on.  With 8 and 30 it is 600,000 IDs a
 # second, from two sessions.
-
-use strict;
-use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
@@ -22,12 +21,19 @@ my $seconds = $ENV{SCRU64_LOAD_SECONDS} || 12;
 my $rate = 2.34 * 2**(24 - $quiet) / 0.256;
 
 my $template = make_template('template');
-my $realm = make_realm($template, 'realm');
-my $lines = fleet_lines(
-	$realm,
-	lease_ttl => '10s',
-	lease_node_id_size => $quiet,
-	lease_node_id_size_min => $busy) . "scru64.rollback_allowance = '2s'\nrestart_after_crash = on\n";
+my $realm = make_realm($template, 'realm', clock => '+0');
+
+# A server that leases a node, of 10 seconds if no parameter of fleet_lines() says otherwise.
+sub server_with_lease
+{
+	my ($name, $allowance, $lines, %params) = @_;
+	my $server = fleet_server($template, $name,
+		$lines . fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => $quiet, lease_node_id_size_min => $busy, %params)
+		  . "scru64.rollback_allowance = '$allowance'\nrestart_after_crash = on\n");
+
+	isnt(wait_for_lease($server, 10), '', "$name: a lease");
+	return $server;
+}
 
 sub waits_of
 {
@@ -46,9 +52,8 @@ sub is_leasing
 #
 # A hot server and a cold one
 #
-my $hot = fleet_server($template, 'hot', $lines . $preload);
-my $cold = fleet_server($template, 'cold', $lines);
-isnt(wait_for_lease($_, 10), '', $_->name . ': a lease') foreach ($hot, $cold);
+my $hot = server_with_lease('hot', '2s', $preload);
+my $cold = server_with_lease('cold', '2s', '');
 is(size_of($hot), $quiet, 'the size of a quiet server');
 is(lease_sql($hot, 'size_changed_at, size_reason'), '|', 'which has not changed');
 begin_streams($hot, $rate, $seconds, 2);
@@ -69,9 +74,7 @@ like(slurp_file($hot->logfile), qr{LOG:  the node of this server is \d+/$busy no
 #
 # Quiet again, while two others want to grow and there is room for one
 #
-my $block = "\nscru64.lease_within = '1/" . ($busy - 1) . "'\n";
-my ($one, $two) = map { fleet_server($template, $_, $lines . $block) } qw(one two);
-isnt(wait_for_lease($_, 10), '', $_->name . ': a lease') foreach ($one, $two);
+my ($one, $two) = map { server_with_lease($_, '2s', '', lease_within => '1/' . ($busy - 1)) } qw(one two);
 begin_streams($_, $rate, 9, 1) foreach ($one, $two);
 ok(wait_until(9, sub { size_of($one) == $busy || size_of($two) == $busy }), 'one of two grows');
 my ($grown, $other) = size_of($one) == $busy ? ($one, $two) : ($two, $one);
@@ -107,7 +110,7 @@ ok_streams('a slow realm');
 	configure_server($hot, "scru64.lease_node_id_size_min = $busy\n");
 }
 {
-		$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
+	$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
 	my $node = lease_of($hot);
 	begin_load($hot, 1);
 	begin_streams($hot, $rate, 7, 1);
@@ -121,4 +124,71 @@ ok_streams('a slow realm');
 }
 $session->quit;
 $_->stop foreach ($hot, $cold, $one, $two);
+
+#
+# An allowance as long as the ttl, and none at all
+#
+my @servers = map { server_with_lease(@{$_}, $preload) } ([ 'long', '10s' ], [ 'none', '0' ]);
+begin_streams($_, $rate, 16, 1) foreach (@servers);
+ok(wait_until(16, sub { size_of($_) == $busy }), $_->name . ': it grows') foreach (reverse @servers);
+ok_streams('an allowance as long as the ttl, and none');
+$_->stop foreach (@servers);
+
+#
+# Blocks of the realm that are configured here: nobody else gets them
+#
+$other = server_with_lease('other', '1s', $preload, lease_within => '3/8', lease_ttl => '60s', lease_node_id_size => 12, lease_node_id_size_min => 10);
+my $configured = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
+$other->safe_psql('postgres', "SET scru64.node_spec = '$configured'; SELECT scru64_generate()");
+begin_streams($other, $rate, 10, 1);
+like(wait_until(10, sub { lease_sql($other, 'size_reason') }), qr{^no node of node_id_size 10 instead of 12: node $configured overlaps one that is configured on this server},
+	'a node of more capacity that is configured here is not used');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'other' AND node = '$configured' AND expires_at > scru64_realm.clock() + '50 s'"),
+	1, 'and stays leased');
+ok_streams('a configured node');
+$other->stop;
+
+#
+# The specification's example: hot nodes of 4 bits, and cold ones of 8
+#
+my %example = (lease_node_id_size => 8, lease_node_id_size_min => 4, lease_ttl => '60s');
+($hot, my @cold) = map { server_with_lease($_, '1s', $preload, %example) } qw(hot_4 cold_8 cold_8_too);
+$session = open_session($hot);
+start_statement($session, 'SELECT count(scru64_generate()) FROM (SELECT generate_series(1, 1000000000) OFFSET 0) AS s');
+ok(wait_until(30, sub { size_of($hot) == 4 }), 'hot and cold nodes: hot');
+is(join(' ', map { try_generate($_); size_of($_) } @cold), '8 8', 'and cold');
+$hot->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT count(scru64_generate%'");
+try_statement($session, 'SELECT 1');
+$session->quit;
+$_->stop foreach ($hot, @cold);
+
+#
+# The realm's clock is far ahead by now
+#
+SKIP:
+{
+	skip 'libfaketime is not installed', 1 if !can_set_clock();
+
+	my $server = server_with_lease('behind', '2s', $preload, lease_ttl => '1h');
+	my $node = lease_of($server);
+	set_clock($realm, '+60');
+	begin_streams($server, $rate, 10, 1);
+	like(wait_until(10, sub { lease_sql($server, 'size_reason') }), qr/begins ahead of this server's clock/, 'a lease that begins ahead of the clock is not used');
+	is(lease_of($server), $node, 'the node of now goes on');
+	ok_streams('a realm whose clock is ahead');
+
+	# another connection string, which leads nowhere: the lease goes on; but a server
+	# whose processes start anew does not take it for one of the new realm
+	set_clock($realm, '+0');
+	configure_server($server, fleet_lines($realm, realm => 'host=/nowhere dbname=realm'));
+	ok(wait_until(5, sub { lease_sql($server, 'failures') > 0 }), 'a connection string that leads nowhere');
+	isnt((try_generate($server))[0], '', 'the lease goes on');
+	is(lease_of($server), $node, 'with its node');
+	crash($server, lease_sql($server, 'worker_pid'));
+	try_generate($server);
+	is(lease_of($server), '', 'a crash: no lease of a realm that is not there');
+	configure_server($server, fleet_lines($realm));
+	isnt(wait_for_lease($server, 20), '', 'the old connection string: a lease');
+	$server->stop;
+}
 done_testing();

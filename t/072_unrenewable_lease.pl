@@ -2,9 +2,6 @@
 # server uses it to its end and goes over to another one, and no session notices.  What is
 # asked for again is the same or another request.  And a realm that is another one.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;
@@ -96,10 +93,7 @@ sub log_has_once
 	SKIP:
 	{
 		skip 'processes are not forked: a crash takes the lease', 2 if !$forks;
-		my $session = open_session($server);
-		kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
-		$session->{run}->finish;
-		$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
+		crash($server);
 		is(wait_for_lease($server, 10), $node, 'a crash: the same node');
 		ok(wait_until(10, sub { lease_sql($server, "failures > 0") eq 't' }), 'and no other lease');
 	}

@@ -1,9 +1,6 @@
 # A standby that preloads the library has a lease for its promotion: it has a node at once
 # then, though the realm is away, and goes on after all IDs of its primary.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;
@@ -99,15 +96,9 @@ is($realm->safe_psql('realm', "SELECT node FROM scru64_realm.leases WHERE holder
 	is(held_by($standby), $node, 'whatever size is wanted');
 	configure_server($standby, "scru64.lease_node_id_size = 12\n");
 }
-{
-	my $session = open_session($standby);
-
-	kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
-	$session->{run}->finish;
-	$standby->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
-	goes_on_ok(held_by($standby), $node, 'a crash: it goes on');
-	is(scalar(logged($standby, "LOG:  the lease of node \Q$node\E goes on")), $forks ? 1 : 0, 'and says so');
-}
+crash($standby);
+goes_on_ok(held_by($standby), $node, 'a crash: it goes on');
+is(scalar(logged($standby, "LOG:  the lease of node \Q$node\E goes on")), $forks ? 1 : 0, 'and says so');
 $standby->stop('fast');
 is( $realm->safe_psql(
 		'realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'standby_1' AND last_id = scru64_realm_internal.start(node_ctr_range, granted_at) AND occupied_until = released_at + (SELECT guard FROM scru64_realm.settings)"),
@@ -136,14 +127,8 @@ sleep(1);
 start_server($realm);
 $standby->reload;
 ok(wait_until(15, sub { lease_sql($standby, "state = 'held' AND failures = 0") eq 't' }), 'the realm is back: it is renewed');
-{
-	my $session = open_session($standby);
-
-	kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
-	$session->{run}->finish;
-	$standby->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
-	goes_on_ok(wait_for_lease($standby, 15), $node, 'a crash after the promotion: the same node');
-}
+crash($standby);
+goes_on_ok(wait_for_lease($standby, 15), $node, 'a crash after the promotion: the same node');
 end_loads();
 ok_ids($realm, 'the realm is away');
 $standby->stop;
@@ -244,7 +229,7 @@ SKIP:
 #
 SKIP:
 {
-	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	skip 'gdb is not installed', 1 if !has_gdb();
 	my $server = fleet_server($template, 'first', "scru64.node_spec = '1000/10'\n");
 
 	$standby = copy_server($template, 'second');
@@ -255,28 +240,12 @@ SKIP:
 	isnt($server->safe_psql('postgres', 'SELECT scru64_generate()'), '', 'the realm is away: a standby');
 	catch_up($server, $standby);
 	$server->stop('immediate');
-	my $dir = $standby->basedir;
-	my $gdb = IPC::Run::start(
-		[
-			'gdb', '-batch', '-nx', '-p', lease_sql($standby, 'worker_pid'),
-			'-ex', 'handle SIGUSR1 nostop noprint pass',
-			'-ex', 'handle SIGHUP nostop noprint pass',
-			'-ex', 'break realm_open',
-			'-ex', "shell touch $dir/waits",
-			'-ex', 'continue',
-			'-ex', "shell touch $dir/asks; while [ ! -e $dir/promoted ]; do sleep 0.05; done",
-			'-ex', 'detach'
-		],
-		'<', '/dev/null', '>&', "$dir/gdb.log");
-
-	wait_until(60, sub { -e "$dir/waits" });
+	my $gdb = stop_at($standby, lease_sql($standby, 'worker_pid'), 'realm_open');
 	$standby->reload;
-	ok(wait_until(60, sub { -e "$dir/asks" }), 'its worker is about to ask');
+	ok(has_stopped($gdb), 'its worker is about to ask');
 	$standby->promote;
 	start_server($realm);
-	replace_file("$dir/promoted", '');
-	$gdb->finish;
-	skip 'the debugger could not stop it there', 1 if read_file("$dir/gdb.log") !~ /^Breakpoint 1, /m;
+	skip 'the debugger could not stop it there', 1 if !let_go($gdb);
 	ok(wait_until(30, sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted meanwhile, it leases');
 	is((try_generate($standby))[1], '', 'and the first session gets an ID');
 	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'second'"), 1, 'of its only lease');

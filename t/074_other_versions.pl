@@ -1,9 +1,6 @@
 # Servers and their realm are of different versions; and a server has another version of
 # the libraries than the one that it was started with.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Fault;

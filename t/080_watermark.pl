@@ -290,9 +290,8 @@ foreach my $case ([ 'statement', 0 ], [ 'statement', 200 ], [ 'cursor', 0 ], [ '
 # the transactions of a snapshot.
 SKIP:
 {
-	skip 'gdb is not installed', 1 if system('gdb --version >/dev/null 2>&1') != 0;
+	skip 'gdb is not installed', 1 if !has_gdb();
 	my $session = open_session($node);
-	my $dir = $node->basedir;
 	my @statements = (
 		[ 'a call', qr/Result/, 'SELECT scru64_watermark()' ],
 		[ 'a filter', qr/Filter/, 'SELECT count(*) FROM many WHERE id < scru64_watermark()' ],
@@ -328,22 +327,12 @@ ANALYZE many, indexed, parted;
 		like($session->query_safe("EXPLAIN (VERBOSE, COSTS OFF) $sql"), $plan, "$name: the plan");
 	}
 	# scru64_node_spec() comes after each
-	my $gdb = IPC::Run::start(
-		[
-			'gdb', '-batch', '-nx', '-p', $session->query_safe('SELECT pg_backend_pid()'),
-			'-ex', 'handle SIGUSR1 nostop noprint pass',
-			'-ex', 'break snapshot_position',
-			'-ex', 'ignore 1 1000000',
-			'-ex', 'break scru64_node_spec',
-			'-ex', "shell touch $dir/attached",
-			(map { ('-ex', 'continue', '-ex', 'info breakpoints') } @statements),
-			'-ex', 'detach'
-		],
-		'<', '/dev/null', '>&', "$dir/gdb.log");
-	wait_until(60, sub { -e "$dir/attached" });
+	my $gdb = attach_gdb($node, $session->query_safe('SELECT pg_backend_pid()'),
+		[ 'break snapshot_position', 'ignore 1 1000000', 'break scru64_node_spec' ],
+		map { ('continue', 'info breakpoints') } @statements);
 	$session->query_safe("$_->[2]; SELECT scru64_node_spec()") foreach (@statements);
-	$gdb->finish;
-	@hits = map { /^1 .*\n\s+breakpoint already hit (\d+) time/m ? $1 : 0 } split(/^Num /m, read_file("$dir/gdb.log"));
+	let_go($gdb);
+	@hits = map { /^1 .*\n\s+breakpoint already hit (\d+) time/m ? $1 : 0 } split(/^Num /m, read_file("$gdb->{file}.log"));
 	shift @hits;
 	skip 'the debugger could not stop it there', 1 if @hits != @statements || $hits[0] == 0;
 	# the planner may have a snapshot of its own

@@ -6,9 +6,6 @@
 # SCRU64_FEED_CRASHES is how often each consumer of the first part, and its server, are
 # killed.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Examples;

@@ -1,8 +1,5 @@
 # scru64_watermark() and what is not one session on one server: parallel workers,
-# standbys, two versions of the library, and a server without room for it.
-
-use strict;
-use warnings;
+# standbys, and a server without room for it.
 
 use FindBin;
 use lib $FindBin::RealBin;
@@ -200,34 +197,6 @@ my $needs_room = $template->config_data('--version') =~ /^PostgreSQL 1[56]/;
 	$node->safe_psql('postgres', "COMMIT PREPARED 'without ID'");
 	$node->restart;
 	passes_ok($node, put_here($node), 'after a restart there is room');
-	$node->stop;
-}
-
-#
-# Two versions of the library, as in 018_set_ceiling.pl
-#
-{
-	my $node = server_with('versions', '');
-	my $other = $node->basedir . '/other.so';
-	my $code = read_file($node->config_data('--pkglibdir') . '/scru64.so');
-	my $why = qr/DETAIL:  Two versions.*\nHINT:  Restart/;
-
-	$code =~ s/scru64 slots \d/scru64 slots X/g;
-	replace_file($other, $code);
-	$node->safe_psql('postgres', "CREATE FUNCTION other_$_() RETURNS bigint AS '$other', 'scru64_$_' LANGUAGE C STABLE") foreach ('generate', 'watermark');
-	my $session = open_session($node);
-	$id = put($session);
-	cmp_ok($session->query_safe('SELECT scru64_watermark()'), 'gt', $id, 'one version');
-	like($node->safe_psql('postgres', 'SELECT other_generate()'), qr/^\d+$/, 'another one makes IDs');
-	($out, $err) = try_statement($session, 'SELECT scru64_watermark()');
-	like($err, qr/ERROR:  55000: there is no watermark\n$why/, 'no watermark in a session of before');
-	no_watermark_ok($node, $why, 'nor in another one');
-	(undef, undef, $err) = $node->psql('postgres', 'SELECT other_watermark()');
-	like($err, qr/there is no watermark\n$why/, 'nor of the other version');
-	cmp_ok(put($session), 'gt', $id, 'IDs go on');
-	$session->quit;
-	$node->restart;
-	passes_ok($node, put_here($node), 'after a restart there is one');
 	$node->stop;
 }
 done_testing();

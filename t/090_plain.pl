@@ -4,9 +4,6 @@
 #
 # SCRU64_PLAIN_ROUNDS is how many faults there are.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib $FindBin::RealBin;
 use Scru64Examples;
@@ -142,9 +139,8 @@ my %faults = (
 		one_client(sub { $primary->safe_psql('postgres', "SELECT pg_terminate_backend($_[0])") });
 	},
 	'kill -9 of a backend' => sub {
-		one_client(sub { kill('KILL', $_[0]) });
+		one_client(sub { crash($primary, $_[0]) });
 		finish_load($_[0]);
-		$primary->poll_query_until('postgres', 'SELECT true') or die 'the server did not restart';
 	},
 	'stopped sessions' => sub {
 		one_client(sub { my ($pid) = @_; kill('STOP', $pid); sleep(0.1); kill('CONT', $pid); }) for 1 .. 20;

@@ -3,13 +3,10 @@
 
 package Scru64Everything;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use FindBin;
 use Scru64Examples;
-use Test::More;
+use Scru64Test;
 
 our @EXPORT = qw(
   create_everything

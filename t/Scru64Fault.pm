@@ -4,9 +4,6 @@
 
 package Scru64Fault;
 
-use strict;
-use warnings;
-
 use Cwd qw(abs_path);
 use Exporter 'import';
 use POSIX qw(strftime);
@@ -15,17 +12,23 @@ use Scru64Test;
 our @EXPORT = qw(
   add_give
   add_standby
+  attach_gdb
   can_set_clock
   catch_up
   copy_server
+  crash
   end_load
   finish_load
   flushes_of
   give
   give_until_given
+  has_gdb
+  has_stopped
   hold_flushes
   hold_flushes_for
+  issues_ok
   kill_server
+  let_go
   log_counts
   logged
   make_disk
@@ -36,6 +39,7 @@ our @EXPORT = qw(
   record_ids
   record_load
   record_problems
+  refused_ok
   release_flushes
   replace_file
   set_clock
@@ -44,7 +48,9 @@ our @EXPORT = qw(
   soon
   start_load
   start_server
+  stop_at
   stop_clock
+  try_node
   wait_for_flush
   with_clock
 );
@@ -271,6 +277,85 @@ sub kill_server
 	# some containers let the dead wait for a second, and these files name one
 	unlink("$data/postmaster.pid", $node->host . '/.s.PGSQL.' . $node->port . '.lock');
 	return;
+}
+
+# kill -9 of a process of a server that restarts after crashes: a session, or this one.  Returns
+# when the server has started all its processes anew.
+sub crash
+{
+	my ($node, $pid) = @_;
+	my $session = open_session($node);
+	my $anew = 'pid FROM pg_stat_activity WHERE backend_type = $$checkpointer$$';
+	my $checkpointer = $session->query_safe("SELECT $anew");
+
+	kill('KILL', $pid || $session->query_safe('SELECT pg_backend_pid()')) or die "could not kill a process: $!";
+	$session->{run}->finish;
+	$node->poll_query_until('postgres', "SELECT $checkpointer <> $anew") or die 'the server does not restart';
+	return;
+}
+
+#
+# The debugger
+#
+
+sub has_gdb
+{
+	return system('gdb --version >/dev/null 2>&1') == 0;
+}
+
+# Whether a file appears that gdb makes
+sub appears
+{
+	my ($file) = @_;
+
+	for my $attempt (1 .. 600)
+	{
+		return 1 if -e $file;
+		sleep(0.1);
+	}
+	return 0;
+}
+
+# Attach it to a process of a server.  Returns when it has run the first commands; it goes on with
+# the others, and leaves the process.
+sub attach_gdb
+{
+	my ($node, $pid, $first, @then) = @_;
+	my $file = $node->basedir . "/gdb_$pid";
+	my @commands = (
+		(map { "handle $_ nostop noprint pass" } qw(SIGHUP SIGUSR1)),
+		@{$first}, "shell touch $file.attached", @then, 'detach');
+	my $run = IPC::Run::start([ 'gdb', '-batch', '-nx', '-p', $pid, map { ('-ex', $_) } @commands ], '<', '/dev/null', '>&', "$file.log");
+
+	appears("$file.attached");
+	return { file => $file, run => $run };
+}
+
+# Have a process stop where it comes to one of these places: has_stopped() waits until it has,
+# and let_go() has it go on, and is false if it never came there.
+sub stop_at
+{
+	my ($node, $pid, @places) = @_;
+	my $file = $node->basedir . "/gdb_$pid";
+
+	return attach_gdb($node, $pid, [ map { "break $_" } @places ],
+		'continue', "shell touch $file.stopped; while [ -e $file.attached ]; do sleep 0.05; done");
+}
+
+sub has_stopped
+{
+	my ($gdb) = @_;
+
+	return appears("$gdb->{file}.stopped");
+}
+
+sub let_go
+{
+	my ($gdb) = @_;
+
+	unlink("$gdb->{file}.attached", "$gdb->{file}.stopped");
+	$gdb->{run}->finish;
+	return read_file("$gdb->{file}.log") =~ /^Breakpoint \d+, /m;
 }
 
 #
@@ -537,6 +622,46 @@ sub record_problems
 	}
 	splice(@problems, 5) if @problems > 5;
 	return join("\n", @problems);
+}
+
+#
+# Nodes, each time in a session of its own
+#
+
+# What it gets: IDs, and errors.  Parameters: count, and those of open_session().
+sub try_node
+{
+	my ($node, $spec, %params) = @_;
+	my $session = open_session($node, %params);
+	my ($out, $err) = try_statement($session,
+		"SET statement_timeout = '20s'; SET scru64.node_spec = '$spec'; SELECT scru64_generate(" . ($params{count} || 1) . ')');
+
+	$session->quit;
+	return ($out, $err);
+}
+
+# It gets no ID, and this error, which is returned.
+sub refused_ok
+{
+	my ($node, $spec, $error, $name) = @_;
+	my ($out, $err) = try_node($node, $spec);
+
+	is($out, '', "$name: no ID of $spec");
+	like($err, $error, "$name: the error of $spec");
+	return $err;
+}
+
+# It gets IDs, after all of that node in a record, and no error but what is ignored.
+sub issues_ok
+{
+	my ($node, $record, $spec, $name, %params) = @_;
+	my ($out, $err) = try_node($node, $spec, %params);
+
+	$err =~ s/$params{ignored}// if $params{ignored};
+	is($err, '', "$name: IDs of $spec");
+	record_ids($record, $spec, [ split(/\n/, $out) ]);
+	is(record_problems($record), '', "$name: above all before");
+	return;
 }
 
 #

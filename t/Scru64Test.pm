@@ -1,6 +1,7 @@
-# What all tests need: PostgreSQL's own modules, with Test::More, and sleep() and time()
-# of parts of a second.  And what several need: a server with the extension, sessions
-# whose errors are expected, and statements that are to be watched while they run.
+# What all tests need: strict and warnings, PostgreSQL's own modules, with Test::More, and
+# sleep() and time() of parts of a second.  And what several need: a server with the
+# extension, sessions whose errors are expected, and statements that are to be watched
+# while they run.
 
 package Scru64Test;
 
@@ -32,6 +33,8 @@ sub import
 	my ($package) = @_;
 	my $into = caller;
 
+	strict->import;
+	warnings->import;
 	Exporter::export($_, $into) foreach ($package, 'PostgreSQL::Test::Utils', 'Test::More');
 	Exporter::export('Time::HiRes', $into, 'sleep', 'time');
 	return;

@@ -3,9 +3,6 @@
 
 package Scru64Versions;
 
-use strict;
-use warnings;
-
 use Cwd qw(abs_path);
 use Exporter 'import';
 use File::Basename;
