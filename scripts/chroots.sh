@@ -46,18 +46,12 @@ END
 # Install the programs that are needed here, of the packages of the same name.
 provide_programs()
 {
-	local program
-	local -a missing=()
+	local -a missing
 
 	((EUID == 0)) || die "this needs root: it makes chroots and mounts in them"
-	for program in "$@"; do
-		command -v "$program" >/dev/null || missing+=("$program")
-	done
+	mapfile -t missing < <(missing_of "$@")
 	if ((${#missing[@]} > 0)); then
-		command -v apt-get >/dev/null ||
-			die "missing: ${missing[*]} (by their names in Debian)" \
-				"This machine has no apt-get. Install them and run this again."
-		apt_update
+		prepare_apt "${missing[@]}"
 		plan_install "${missing[@]}"
 		apt_install
 	fi
