@@ -1,7 +1,5 @@
 // JDBC
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.nio.ByteBuffer;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -43,13 +41,9 @@ class WithJdbc {
 
     // psql's output, a string for each line
     static List<String> psql(String sql) throws Exception {
-        Process process = new ProcessBuilder(System.getenv("PSQL"), "-X", "-q", "-A", "-t",
-                "-v", "ON_ERROR_STOP=1", "-c", sql).redirectError(ProcessBuilder.Redirect.INHERIT).start();
-        List<String> lines = new ArrayList<>();
-        try (BufferedReader out = new BufferedReader(new InputStreamReader(process.getInputStream()))) {
-            for (String line; (line = out.readLine()) != null;)
-                lines.add(line);
-        }
+        Process process = new ProcessBuilder(System.getenv("PSQL"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql)
+                .redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        List<String> lines = new String(process.getInputStream().readAllBytes()).lines().toList();
         if (process.waitFor() != 0)
             throw new Exception("psql failed");
         return lines;

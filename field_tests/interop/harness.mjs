@@ -9,15 +9,8 @@ export const ID = '0u2r85hm2pt3';
 export const NUMBER = 109964681944955175n;
 
 // IDs in the order of the server, which must be the order of strings
-export const ORDERED = [
-  '000000000000',
-  '0000000000zz',
-  '00000000a000',
-  '0u2r85hm2pt3',
-  '9zzzzzzzzzzz',
-  'a00000000000',
-  'zzzzzzzzzzzz',
-];
+export const ORDERED =
+  '000000000000 0000000000zz 00000000a000 0u2r85hm2pt3 9zzzzzzzzzzz a00000000000 zzzzzzzzzzzz'.split(' ');
 
 export function versionOf(name) {
   return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url), 'utf8')).version;

@@ -8,15 +8,7 @@ ID = "0u2r85hm2pt3"
 ID_INTEGER = 109964681944955175
 
 # IDs in the order of the server, which must be the order of strings
-ORDERED = [
-    "000000000000",
-    "0000000000zz",
-    "00000000a000",
-    "0u2r85hm2pt3",
-    "9zzzzzzzzzzz",
-    "a00000000000",
-    "zzzzzzzzzzzz",
-]
+ORDERED = "000000000000 0000000000zz 00000000a000 0u2r85hm2pt3 9zzzzzzzzzzz a00000000000 zzzzzzzzzzzz".split()
 
 failures = 0
 
