@@ -392,7 +392,7 @@ show_progress()
 		/^Get:/ { downloaded++ }
 		/^Unpacking/ { unpacked++ }
 		/^Setting up/ { done++ }
-		/^(Get:|Unpacking|Setting up)/ && ++n % 50 == 0 {
+		/^(Get:|Unpacking|Setting up)/ && ++n % 25 == 0 {
 			printf "    of %d packages, downloaded: %d, unpacked: %d, set up: %d\n", all, downloaded, unpacked, done
 			fflush()
 		}'
