@@ -29,7 +29,7 @@ chroots_usage()
 {
 	cat <<'END'
 
-Each release is a pristine tree in a cache folder, made by debootstrap when it is
+Each release is a pristine tree in a cache folder, made by mmdebstrap when it is
 missing: Debian's minimal system and its package postgresql; "experimental" is sid with
 the PostgreSQL of experimental. It is used in copies that are removed at the end.
 PostgreSQL servers of this machine are left alone.
@@ -38,7 +38,7 @@ Run it as root, on Debian or Ubuntu. Environment:
 
   MATRIX_CACHE   folder of the pristine trees and of downloaded packages, about 6 GB;
                  default: /var/cache/scru64-matrix. Remove it for trees of today.
-  MATRIX_MIRROR  Debian mirror; default: the one this machine's apt uses
+  MATRIX_MIRROR  Debian mirror; default: deb.debian.org, with security updates
   TMPDIR         where to put small temporary files; default: /tmp
 END
 }
@@ -46,18 +46,12 @@ END
 # Install the programs that are needed here, of the packages of the same name.
 provide_programs()
 {
-	local program
-	local -a missing=()
+	local -a missing
 
 	((EUID == 0)) || die "this needs root: it makes chroots and mounts in them"
-	for program in "$@"; do
-		command -v "$program" >/dev/null || missing+=("$program")
-	done
+	mapfile -t missing < <(missing_of "$@")
 	if ((${#missing[@]} > 0)); then
-		command -v apt-get >/dev/null ||
-			die "missing: ${missing[*]} (by their names in Debian)" \
-				"This machine has no apt-get. Install them and run this again."
-		apt_update
+		prepare_apt "${missing[@]}"
 		plan_install "${missing[@]}"
 		apt_install
 	fi
@@ -76,17 +70,6 @@ choose_releases()
 		[[ " ${all_releases[*]} ${more_releases[*]-} " == *" $release "* ]] ||
 			die "there is no release $release here" "There is: ${all_releases[*]} ${more_releases[*]-}"
 	done
-}
-
-# The mirror that this machine's apt uses for Debian itself (Debian) or for its
-# security updates (Debian-Security), if there is one
-mirror_of()
-{
-	local targets
-
-	# shellcheck disable=SC2016 # that apt-get expands it
-	targets=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages') || true
-	sed -n "/^Debian $1 /{s///p;q}" <<<"$targets"
 }
 
 # ---------------------------------------------------------------------------
@@ -199,73 +182,46 @@ make_pristine()
 
 make_debian()
 {
-	local release=$1 new=$2 suite=$1 package=postgresql headers='' script mirror security
-	local -a arguments=(--variant=minbase) tools=()
+	local release=$1 new=$2 suite=$1 package=postgresql mirror=${MATRIX_MIRROR:-http://deb.debian.org/debian}
+	# How this machine's apt gets at the mirror: proxies, what it checks
+	local -a options=(--mode=root --variant=minbase --skip=cleanup/apt/lists "--aptopt=$work/apt.conf")
+	local -a sources=(${MATRIX_MIRROR:+"$MATRIX_MIRROR"})
 
+	apt-config dump --no-empty | grep -E '^Acquire::(http|https|Retries|ForceIPv|Check-)' >"$work/apt.conf" || true
+	[[ $mirror != https:* ]] || options+=(--include=ca-certificates)
 	case $release in
 		experimental)
+			# Of experimental PostgreSQL only, libpq5 and libpq-dev with it
 			suite=sid
 			package=$experimental_postgresql
+			sources=("deb $mirror sid main" "deb $mirror experimental main")
+			printf '%s\n' "Package: src:$package" "Pin: release a=experimental" "Pin-Priority: 500" >"$work/experimental"
+			options+=("--setup-hook=copy-in $work/experimental /etc/apt/preferences.d")
 			;;
 		i386)
 			suite=trixie
-			arguments+=(--arch=i386)
+			options+=(--architectures=i386)
 			;;
 		arm64 | s390x)
+			# with headers, without the compilers for JIT that come with their package
 			suite=trixie
-			arguments+=("--arch=$release")
-			tools=(libpq-dev gcc libc6-dev make libipc-run-perl libfaketime)
-			# without the compilers for JIT that it would have installed
-			headers=postgresql-server-dev-17
+			options+=("--architectures=$release" --skip=check/qemu
+				"--include=libpq-dev,gcc,libc6-dev,make,libipc-run-perl,libfaketime")
+			# shellcheck disable=SC2016 # that sh expands it
+			options+=('--customize-hook=chroot "$1" sh -ec "cd /tmp && apt-get -q download postgresql-server-dev-17 &&
+				dpkg -x postgresql-server-dev-17_*.deb / && rm postgresql-server-dev-17_*.deb"')
 			;;
 	esac
-	script=/usr/share/debootstrap/scripts/$suite
-	# One that debootstrap does not know yet is made as the newest that it knows.
-	[[ -e $script ]] || script=${script%/*}/sid
-	mirror=${MATRIX_MIRROR:-$(mirror_of Debian)}
-	[[ $mirror != https:* ]] || arguments+=(--include=ca-certificates)
-	arguments+=("$suite" "$new")
-	# Without a mirror debootstrap has one of its own.
-	[[ -z $mirror ]] || arguments+=("$mirror" "$script")
-	if ! isolated debootstrap "${arguments[@]}" >"$work/log/debootstrap" 2>&1; then
-		tail -n 50 "$work/log/debootstrap" "$new/debootstrap/debootstrap.log" >&2
-		die "debootstrap failed"
-	fi
-
-	# How this machine's apt gets at the mirror: proxies, what it checks.
-	apt-config dump --no-empty |
-		grep -E '^Acquire::(http|https|Retries|ForceIPv|Check-)' >"$new/etc/apt/apt.conf.d/90host" || true
-	security=$(mirror_of Debian-Security)
-	if [[ $release == experimental ]]; then
-		# Of experimental PostgreSQL only, libpq5 and libpq-dev with it
-		sed -n 's/ sid / experimental /p' "$new/etc/apt/sources.list" >"$new/etc/apt/sources.list.d/experimental.list"
-		printf '%s\n' "Package: src:$package" "Pin: release a=experimental" "Pin-Priority: 500" \
-			>"$new/etc/apt/preferences.d/experimental"
-		# Debian's tools for packages have this version, too
-		install -D -m 644 /dev/stdin "$new/etc/postgresql-common/supported_versions" <<<"${package#*-}"
-	elif [[ -n $security ]]; then
-		say "deb $security $suite-security main" >>"$new/etc/apt/sources.list"
+	if ! isolated mmdebstrap "${options[@]}" "--include=$package" "$suite" "$new" ${sources[@]+"${sources[@]}"} >"$work/log/mmdebstrap" 2>&1; then
+		tail -n 50 "$work/log/mmdebstrap" >&2
+		die "mmdebstrap failed"
 	fi
 	# No server is started that nobody asked for.
 	printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
 	chmod 755 "$new/usr/sbin/policy-rc.d"
-	take_archives "$release" "$new"
-	# shellcheck disable=SC2016 # that sh expands it
-	enter_quietly "$work/log/pristine" "$new" sh -ec '
-		apt-get -q update
-		apt-get -q -y dist-upgrade
-		headers=$1
-		shift
-		apt-get -q -y --no-install-recommends install "$@"
-		if [ "$headers" ]; then
-			cd /tmp
-			apt-get -q download "$headers"
-			dpkg -x "$headers"_*.deb /
-			rm "$headers"_*.deb
-		fi' - "$headers" "$package" ${tools[@]+"${tools[@]}"} ||
-		die "apt-get failed in the tree of $release"
-	keep_archives "$release" "$new"
-	rm -f "$new"/var/cache/apt/archives/*.deb
+	# Debian's tools for packages have experimental's version, too.
+	[[ $release != experimental ]] ||
+		install -D -m 644 /dev/stdin "$new/etc/postgresql-common/supported_versions" <<<"${package#*-}"
 }
 
 # Where the headers of PostgreSQL 16 are, if anywhere
@@ -451,7 +407,7 @@ print_table()
 begin_chroots()
 {
 	make_work
-	provide_programs debootstrap
+	provide_programs mmdebstrap
 	choose_releases "$@"
 	make_copies
 	mkdir -p "$cache/log"

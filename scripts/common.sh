@@ -276,64 +276,45 @@ can_compile()
 		cc -x c -o "$work/compiled" - 2>/dev/null
 }
 
-# Print the packages that are missing, a line each; "postgresql" stands for
-# those of a server that is still to be chosen.  Arguments: what is needed beyond
-# a server and a build.
-missing_packages()
+# How to see whether there is what a package has, where that is no program of the package's name.
+# Debian 12 and older have no package cbmc.
+declare -rA is_there=(
+	[cbmc]='command -v cbmc || ! apt-cache show cbmc'
+	[default-jdk-headless]='command -v javac'
+	[libdbd-pg-perl]='/usr/bin/perl -MDBD::Pg -e 1'
+	[libfaketime]='compgen -G "/usr/lib/*/faketime/libfaketime.so.1"'
+	[libipc-run-perl]='perl -MIPC::Run -e 1'
+	[libperl-critic-perl]='command -v perlcritic'
+	[libpostgresql-jdbc-java]='test -e /usr/share/java/postgresql.jar'
+	[nodejs]='command -v node'
+	[perl]='command -v prove'
+	[python3-django]='/usr/bin/python3 -c "import django"'
+	[python3-psycopg]='/usr/bin/python3 -c "import psycopg"'
+	[python3-psycopg2]='/usr/bin/python3 -c "import psycopg2"'
+	[python3-sqlalchemy]='/usr/bin/python3 -c "import sqlalchemy"'
+)
+
+# Of what is needed, print the packages that are missing, a line each.
+missing_of()
 {
 	local need
 
+	for need in "$@"; do
+		eval "${is_there[$need]:-command -v $need}" >/dev/null 2>&1 || say "$need"
+	done
+}
+
+# The same of a build, of a server and of what else is needed; "postgresql" stands for the
+# packages of a server that is still to be chosen.
+missing_packages()
+{
 	can_compile || printf '%s\n' gcc libc6-dev
-	command -v make >/dev/null || say make
 	if [[ -z $pg_config ]]; then
 		say postgresql
 	elif [[ ! -e $("$pg_config" --includedir-server)/postgres.h || ! -e $("$pg_config" --pgxs) ]]; then
 		say "postgresql-server-dev-$major"
 	fi
-	for need in "$@"; do
-		case $need in
-			codespell | cppcheck | gdb | shellcheck)
-				command -v "$need" >/dev/null || say "$need"
-				;;
-			cbmc)
-				# Debian 12 and older have no such package.
-				command -v cbmc >/dev/null || [[ -z $(apt-cache madison cbmc 2>/dev/null) ]] || say cbmc
-				;;
-			perl)
-				command -v prove >/dev/null || say perl
-				;;
-			libperl-critic-perl)
-				command -v perlcritic >/dev/null || say "$need"
-				;;
-			libipc-run-perl)
-				perl -MIPC::Run -e 1 2>/dev/null || say "$need"
-				;;
-			libfaketime)
-				compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || say "$need"
-				;;
-			python3-*)
-				/usr/bin/python3 -c "import ${need#python3-}" 2>/dev/null || say "$need"
-				;;
-			libdbd-pg-perl)
-				/usr/bin/perl -MDBD::Pg -e 1 2>/dev/null || say "$need"
-				;;
-			libpostgresql-jdbc-java)
-				[[ -e /usr/share/java/postgresql.jar ]] || say "$need"
-				;;
-			default-jdk-headless)
-				command -v javac >/dev/null || say "$need"
-				;;
-			nodejs)
-				command -v node >/dev/null || say "$need"
-				;;
-			npm)
-				command -v npm >/dev/null || say "$need"
-				;;
-			*)
-				die "unknown need: $need"
-				;;
-		esac
-	done
+	missing_of make "$@"
 }
 
 # Find a server and whatever else is needed; install what is missing.
@@ -345,17 +326,7 @@ provide()
 	find_server || true
 	mapfile -t missing < <(missing_packages "$@")
 	if ((${#missing[@]} > 0)); then
-		command -v apt-get >/dev/null ||
-			die "missing: ${missing[*]} (by their names in Debian)" \
-				"This machine has no apt-get. Install them and run this again."
-		if ! can_become_root; then
-			plan_install "${missing[@]}"
-			die "missing: ${missing[*]}" \
-				"Run this again in a terminal as a user with sudo, or run this as root, then try again:" \
-				"    apt-get update && apt-get install --no-install-recommends ${plan[*]}" \
-				${upgrades:+"It upgrades, and restarts, what is there:" "$upgrades"}
-		fi
-		apt_update
+		prepare_apt "${missing[@]}"
 		# where there were no lists of packages, cbmc may be found only now
 		mapfile -t missing < <(missing_packages "$@")
 		plan_install "${missing[@]}"
@@ -376,6 +347,15 @@ apt_get()
 	# needrestart restarts services after an installation; not for us.
 	as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 NEEDRESTART_MODE=l \
 		apt-get -q -o DPkg::Lock::Timeout=600 "$@" </dev/null
+}
+
+# These packages are missing: bring the list of packages up to date, if that is possible.
+prepare_apt()
+{
+	command -v apt-get >/dev/null ||
+		die "missing: $* (by their names in Debian)" \
+			"This machine has no apt-get. Install them and run this again."
+	! can_become_root || apt_update
 }
 
 # Another apt-get, such as the nightly one, may hold the lock of the lists.
@@ -405,24 +385,17 @@ why_apt_failed()
 	{ grep '^[EW]: ' "$1" || tail -n 3 "$1"; } | cut -c 1-200 | awk '!seen[$NF]++ && ++n <= 3' >&2
 }
 
-# Read what apt-get prints, and say every now and then how far it is with so many
-# packages.
+# Read what apt-get prints, and say every now and then how far it is with so many packages.
 show_progress()
 {
-	local line downloaded=0 unpacked=0 done=0 next=$((SECONDS + 15))
-
-	while IFS= read -r line; do
-		case $line in
-			Get:*) ((downloaded += 1)) ;;
-			Unpacking*) ((unpacked += 1)) ;;
-			"Setting up"*) ((done += 1)) ;;
-			*) continue ;;
-		esac
-		if ((SECONDS >= next)); then
-			say "    of $1 packages, downloaded: $downloaded, unpacked: $unpacked, set up: $done"
-			next=$((SECONDS + 15))
-		fi
-	done
+	awk -v all="$1" '
+		/^Get:/ { downloaded++ }
+		/^Unpacking/ { unpacked++ }
+		/^Setting up/ { done++ }
+		/^(Get:|Unpacking|Setting up)/ && ++n % 25 == 0 {
+			printf "    of %d packages, downloaded: %d, unpacked: %d, set up: %d\n", all, downloaded, unpacked, done
+			fflush()
+		}'
 }
 
 installed_version()
@@ -458,15 +431,11 @@ plan_install()
 	for package in "$@"; do
 		case $package in
 			postgresql)
-				# It fails where there are no lists of packages, as in a new container.
 				default=$(LC_ALL=C apt-cache depends postgresql 2>/dev/null |
 					sed -n 's/^ *Depends: postgresql-\([0-9]\{1,\}\)$/\1/p' | head -n 1) || true
-				[[ -n $default ]] ||
-					die "there is no PostgreSQL here, and apt-get knows no package postgresql" \
-						"Run apt-get update as root, or install PostgreSQL and its server headers, then try again."
-				((default >= oldest_major)) ||
-					die "scru64 needs PostgreSQL $oldest_major or later; this system's packages have $default" \
-						"See https://www.postgresql.org/download/ for a later one."
+				((${default:-0} >= oldest_major)) ||
+					die "scru64 needs PostgreSQL $oldest_major or later; this system's packages have ${default:-none}" \
+						"Run apt-get update as root if it was never run; see https://www.postgresql.org/download/ for a later one."
 				plan+=("postgresql-$default" "postgresql-server-dev-$default")
 				;;
 			postgresql-server-dev-*)
@@ -499,21 +468,17 @@ readonly is_running='
 	done
 	exit 1'
 
-# Is a server of this machine's packages running?
-server_is_running()
-{
-	if command -v pg_lsclusters >/dev/null && as_root pg_lsclusters -h | awk '$4 ~ /^online/ { found = 1 } END { exit !found }'; then
-		return 0
-	fi
-	# One that is no cluster of Debian's
-	as_root bash -c "$is_running" - /usr/lib/postgresql/*/bin/postgres
-}
-
 # Install what the plan says.
 apt_install()
 {
+	can_become_root ||
+		die "missing: ${plan[*]}" \
+			"Run this again in a terminal as a user with sudo, or run this as root, then try again:" \
+			"    apt-get update && apt-get install --no-install-recommends ${plan[*]}" \
+			${upgrades:+"It upgrades, and restarts, what is there:" "$upgrades"}
 	$simulated || die "apt-get cannot install ${plan[*]}:" "$(tail -n 8 <<<"$simulation")"
-	if [[ -n $upgrades ]] && server_is_running; then
+	# whatever server it is, of a program that was replaced meanwhile, too
+	if [[ -n $upgrades ]] && grep -qsx postgres /proc/[0-9]*/comm; then
 		die "not installed, because a PostgreSQL server is running here and would be upgraded:" \
 			"$upgrades" \
 			"That restarts it. When it may be restarted, run this as root, then try again:" \

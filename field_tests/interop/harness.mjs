@@ -1,4 +1,4 @@
-// Shared by the Node.js programs here: TAP, and values fetched by another client.
+// Shared by the Node.js programs here: tests, and values fetched by another client.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -9,15 +9,8 @@ export const ID = '0u2r85hm2pt3';
 export const NUMBER = 109964681944955175n;
 
 // IDs in the order of the server, which must be the order of strings
-export const ORDERED = [
-  '000000000000',
-  '0000000000zz',
-  '00000000a000',
-  '0u2r85hm2pt3',
-  '9zzzzzzzzzzz',
-  'a00000000000',
-  'zzzzzzzzzzzz',
-];
+export const ORDERED =
+  '000000000000 0000000000zz 00000000a000 0u2r85hm2pt3 9zzzzzzzzzzz a00000000000 zzzzzzzzzzzz'.split(' ');
 
 export function versionOf(name) {
   return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url), 'utf8')).version;
@@ -49,16 +42,11 @@ export class Scru64Id {
   }
 }
 
-let tests = 0;
-let failures = 0;
-
 export function isEqual(got, expected, name) {
-  tests++;
   if (isDeepStrictEqual(got, expected)) {
-    console.log(`ok ${tests} - ${name}`);
+    console.log(`ok - ${name}`);
   } else {
-    failures++;
-    console.log(`not ok ${tests} - ${name}`);
+    console.log(`not ok - ${name}`);
     console.log(`#        got: ${JSON.stringify(got)}`);
     console.log(`#   expected: ${JSON.stringify(expected)}`);
   }
@@ -88,8 +76,11 @@ export function psql(sql) {
   return printed === '' ? [] : printed.replace(/\n$/, '').split('\n');
 }
 
-// The plan comes last, so a program ending early is without one.
-export function done() {
-  console.log(`1..${tests}`);
-  process.exitCode = failures > 0 ? 1 : 0;
+// The end, which scripts/interop waits for.  ids: all of the table event, in the server's order,
+// as the client has them
+export function done(ids) {
+  isEqual(ids, psql('SELECT id FROM event ORDER BY id'), "the server's order");
+  isEqual([...ids].sort(), ids, 'it is the order of the strings');
+  isEqual(ids.filter((id) => ORDERED.includes(id)), ORDERED, 'and the one expected');
+  console.log('done');
 }

@@ -1,6 +1,7 @@
 # Shared by the Perl programs here: values fetched by another client.
 use strict;
 use warnings;
+use Test::More;
 
 our $id = '0u2r85hm2pt3';
 our $number = 109964681944955175;
@@ -20,6 +21,21 @@ sub psql
 	close($out) or die "psql failed";
 	chomp $printed;
 	return $printed;
+}
+
+# The end, which scripts/interop waits for.  IDs: all of the table event, in the server's order, as
+# the client has them
+sub done
+{
+	my (@ids) = @_;
+	my %is_ordered = map { $_ => 1 } our @ordered;
+
+	is(join("\n", @ids), psql('SELECT id FROM event ORDER BY id'), "the server's order");
+	is_deeply([ sort @ids ], \@ids, 'it is the order of the strings');
+	is_deeply([ grep { $is_ordered{$_} } @ids ], \@ordered, 'and the one expected');
+	done_testing();
+	print "done\n";
+	return;
 }
 
 1;

@@ -69,8 +69,4 @@ is_equal(dump.string[/^.*"related".*$/], '    t.string "related", array: true', 
 
 # Order
 (ORDERED - [ID]).reverse.each { |id| Event.create!(id: id, what: "ordered") }
-all = Event.order(:id).pluck(:id)
-is_equal(all.sort, all, "the server's order is that of the strings")
-is_equal(all & ORDERED, ORDERED, "and the one expected")
-
-done
+done(Event.order(:id).pluck(:id))

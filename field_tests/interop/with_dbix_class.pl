@@ -72,9 +72,4 @@ is_deeply([@warnings], [], 'no warning');
 
 # Order
 $events->create({ id => $_, what => 'ordered' }) foreach (grep { $_ ne $id } reverse @ordered);
-my @ids = $events->search(undef, { order_by => 'id' })->get_column('id')->all;
-is_deeply([ sort @ids ], \@ids, "the server's order is that of the strings");
-my %ordered = map { $_ => 1 } @ordered;
-is_deeply([ grep { $ordered{$_} } @ids ], \@ordered, 'and the one expected');
-
-done_testing();
+done($events->search(undef, { order_by => 'id' })->get_column('id')->all);

@@ -47,8 +47,6 @@ isEqual(await event().where('id', '>=', knex.raw('?::timestamptz', [since])).plu
 // Order
 await knex('event').insert([...ORDERED].reverse().map((id) => ({ id, what: 'ordered' }))).onConflict().ignore();
 const all = await event().pluck('id');
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((id) => ORDERED.includes(id)), ORDERED, 'and the one expected');
 
 await knex.destroy();
-done();
+done(all);

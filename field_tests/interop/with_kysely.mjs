@@ -49,8 +49,6 @@ isEqual(await whats(select.where('id', '>=', sql`${since}::timestamptz`)), ['fir
 await db.insertInto('event').values([...ORDERED].reverse().map((id) => ({ id, what: 'ordered' })))
   .onConflict((conflict) => conflict.doNothing()).execute();
 const all = (await select.select('id').execute()).map((row) => row.id);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((id) => ORDERED.includes(id)), ORDERED, 'and the one expected');
 
 await db.destroy();
-done();
+done(all);

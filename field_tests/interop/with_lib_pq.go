@@ -50,6 +50,5 @@ func main() {
 	var all []string
 	isEqual(value(pq.Array(&all), "SELECT array_agg(id ORDER BY id) FROM unnest($1::scru64[]) id", pq.Array(ordered)), "",
 		"arrays of strings")
-	isEqual(all, ordered, "the server's order")
-	done()
+	done(all)
 }

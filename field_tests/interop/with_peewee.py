@@ -78,7 +78,4 @@ for id in reversed(ORDERED):
     if id != ID:
         Event.create(id=id, what="ordered")
 ids = [event.id for event in Event.select().order_by(Event.id)]
-is_equal(sorted(ids), ids, "the server's order is that of the strings")
-is_equal([id for id in ids if id in ORDERED], ORDERED, "and the one expected")
-
-done()
+done(ids)

@@ -50,10 +50,4 @@ is_equal(pg_copy_from($db, 'event (id, what)', [ORDERED[0] . "\tordered\n"]), tr
 foreach (array_reverse(array_diff(ORDERED, [ID, ORDERED[0]])) as $id) {
     pg_insert($db, 'event', ['id' => $id, 'what' => 'ordered']);
 }
-$ids = values('SELECT id FROM event ORDER BY id');
-$sorted = $ids;
-sort($sorted, SORT_STRING);
-is_equal($sorted, $ids, "the server's order is that of the strings");
-is_equal(array_values(array_intersect($ids, ORDERED)), ORDERED, 'and the one expected');
-
-done();
+done(values('SELECT id FROM event ORDER BY id'));

@@ -58,6 +58,5 @@ func main() {
 	// Order
 	isEqual(value(&found, "SELECT array_agg(id ORDER BY id)::text[] FROM unnest($1::scru64[]) id", ordered), "",
 		"all")
-	isEqual(found, ordered, "the server's order")
-	done()
+	done(found)
 }

@@ -51,8 +51,6 @@ isEqual(await values(sql`SELECT what FROM event WHERE id >= ${since} ORDER BY id
 // Order
 await sql`INSERT INTO event ${sql([...ORDERED].reverse().filter((x) => x !== ID).map((x) => ({ id: x, what: 'x' })))}`;
 const all = await values(sql`SELECT id FROM event ORDER BY id`);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((x) => ORDERED.includes(x)), ORDERED, 'and the one expected');
 
 await sql.end();
-done();
+done(all);

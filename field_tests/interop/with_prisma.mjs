@@ -95,11 +95,9 @@ isEqual(await prisma.$queryRaw`SELECT id FROM event WHERE id >= ${since.toISOStr
 await prisma.event.createMany({ data: [...ORDERED].reverse().map((id) => ({ id, what: 'ordered' })),
   skipDuplicates: true });
 const all = (await prisma.event.findMany({ orderBy: { id: 'asc' } })).map((event) => event.id);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((id) => ORDERED.includes(id)), ORDERED, 'and the one expected');
 
 isEqual(tool('migrate', 'diff', '--from-empty', '--to-schema-datamodel', 'event.prisma', '--script')
   .match(/"(id|related)" \S+/g), ['"id" TEXT', '"related" TEXT[],'], 'Prisma Migrate takes the columns for text');
 
 await prisma.$disconnect();
-done();
+done(all);

@@ -77,8 +77,4 @@ other.close()
 psycopg2.extras.execute_values(cur, "INSERT INTO event (id, what) VALUES %s ON CONFLICT DO NOTHING",
                                [(id, "ordered") for id in reversed(ORDERED)])
 ids = values("SELECT id FROM event ORDER BY id")
-is_equal(ids, psql("SELECT id FROM event ORDER BY id"), "the server's order")
-is_equal(sorted(ids), ids, "it is the order of the strings")
-is_equal([id for id in ids if id in ORDERED], ORDERED, "and the one expected")
-
-done()
+done(ids)

@@ -81,8 +81,4 @@ with conn.cursor().copy("COPY event (id, what) FROM STDIN") as copy:
         if expected != ID:
             copy.write_row((expected, "copied"))
 ids = [row[0] for row in conn.execute("SELECT id FROM event ORDER BY id")]
-is_equal(ids, psql("SELECT id FROM event ORDER BY id"), "COPY, and the server's order")
-is_equal(sorted(ids), ids, "it is the order of the strings")
-is_equal([id for id in ids if id in ORDERED], ORDERED, "and the one expected")
-
-done()
+done(ids)

@@ -87,6 +87,4 @@ is_deeply(whats([ \'id >= ?::timestamptz', $since ]), [ 'first', 'second' ], 'an
 
 # Order
 add('Event', id => $_, what => $_) foreach (grep { $_ ne $id } reverse @ordered);
-is_deeply([ grep { length == 12 } @{ whats() } ], [ grep { $_ ne $id } @ordered ], "the server's order is that of the strings");
-
-done_testing();
+done(map { $_->id } @{ Rose::DB::Object::Manager->get_objects(object_class => 'Event', sort_by => 'id') });

