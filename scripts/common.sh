@@ -21,6 +21,7 @@ readonly oldest_major=15
 work=					# the folder of all temporary files, removed at the end
 tree=					# the copy of the checkout in it
 child=					# process group that run() waits for
+beside=					# process of begin_beside()
 dropin=					# see apt_install
 server=data				# what start_server calls its data directory, and its log
 declare -a become_root=()		# prefix of commands that need root
@@ -204,6 +205,11 @@ cleanup()
 		kill -TERM -- "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null
 		wait "$child" 2>/dev/null
 		child=
+	fi
+	if [[ -n $beside ]]; then
+		kill -TERM "$beside" 2>/dev/null
+		wait "$beside" 2>/dev/null
+		beside=
 	fi
 	remove_dropin
 	if [[ -n $work ]]; then
@@ -695,6 +701,31 @@ section()
 		failed=1
 	fi
 	say "$name: $passed passed, $failed failed"
+	((total_passed += passed, total_failed += failed)) || true
+}
+
+# Run a function that runs sections beside what comes next.  end_beside shows what they print.
+begin_beside()
+{
+	(
+		child=
+		trap '[[ -z $child ]] || kill -TERM -- "-$child"' EXIT
+		trap 'exit 143' TERM
+		"$@"
+		say "$total_passed $total_failed" >"$work/log/beside.sum"
+	) >"$work/log/beside" &
+	beside=$!
+}
+
+# One that has died counts as a failure.
+end_beside()
+{
+	wait "$beside" || true
+	beside=
+	cat "$work/log/beside"
+	passed=0
+	failed=1
+	[[ ! -e $work/log/beside.sum ]] || read -r passed failed <"$work/log/beside.sum"
 	((total_passed += passed, total_failed += failed)) || true
 }
 
