@@ -306,7 +306,7 @@ my $names = sub {
 	$primary->poll_query_until('postgres', "SELECT $condition") or die "not so: $names";
 };
 $names->('ANY 1 (late, other)', q((SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum') = 1));
-ok(wait_until(60, sub { (check($primary, ''))[0] == 0 }), 'a synchronous standby');
+ok(wait_until(sub { (check($primary, ''))[0] == 0 }), 'a synchronous standby');
 my $receiver = $late->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 kill('STOP', $receiver) or die 'could not stop the WAL receiver';
 $primary->safe_psql('app', 'SET synchronous_commit = local; CREATE TABLE late ()');

@@ -14,24 +14,24 @@ my $lines = fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '10', 
 $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 
 my ($server_a, $server_b, $server_c) = map { fleet_server($template, $_, $lines . ($_ eq 'a' ? $preload : '')) } qw(a b c);
-my $node_a = wait_for_lease($server_a, 10);
-my $node_b = wait_for_lease($server_b, 10);
+my $node_a = wait_for_lease($server_a);
+my $node_b = wait_for_lease($server_b);
 is(join(' ', sort($node_a, $node_b)), '0/10 1/10', 'two servers have the two nodes');
 begin_load($_, 3) foreach ($server_a, $server_b, $server_c);
-like(wait_until(5, sub { try_generate($server_c); lease_sql($server_c, 'last_error') =~ /(realm is full)/ ? $1 : '' }), qr/full/, 'a third has none');
+like(wait_until(sub { try_generate($server_c); lease_sql($server_c, 'last_error') =~ /(realm is full)/ ? $1 : '' }), qr/full/, 'a third has none');
 
 #
 # All of a server, past the end of its lease
 #
 signal_server($server_a, 'STOP');
 my $began = time();
-my $taken = wait_for_lease($server_c, 30);
+my $taken = wait_for_lease($server_c);
 is($taken, $node_a, sprintf('the node of the one that is stopped is free after %.1f s', time() - $began));
 sleep(1);
 signal_server($server_a, 'CONT');
-like(wait_until(10, sub { try_generate($server_a); lease_sql($server_a, 'last_error') =~ /(realm is full)/ ? $1 : '' }), qr/full/,
+like(wait_until(sub { try_generate($server_a); lease_sql($server_a, 'last_error') =~ /(realm is full)/ ? $1 : '' }), qr/full/,
 	'it goes on, and has none');
-ok(wait_until(10, sub { lease_of($server_a) eq '' }), 'nor does the view say so, once the worker has returned the old one');
+ok(wait_until(sub { lease_of($server_a) eq '' }), 'nor does the view say so, once the worker has returned the old one');
 
 #
 # Sessions of a server, while the worker returns the node; others go on, and the
@@ -46,7 +46,7 @@ sleep(1);
 $slow->query_safe('ROLLBACK');
 $slow->quit;
 $began = time();
-is(wait_for_lease($server_a, 15), $node_b, sprintf('a node that is returned is free after %.1f s', time() - $began));
+is(wait_for_lease($server_a), $node_b, sprintf('a node that is returned is free after %.1f s', time() - $began));
 sleep(0.5);
 kill('CONT', @pids);
 sleep(0.5);
@@ -56,7 +56,7 @@ sleep(0.5);
 #
 $server_c->stop;
 configure_server($server_b, $lines);
-isnt(wait_for_lease($server_b, 20), '', 'when there is one, it is leased');
+isnt(wait_for_lease($server_b), '', 'when there is one, it is leased');
 
 my @loads = end_loads();
 my $errors = errors_of(@loads);
@@ -72,18 +72,18 @@ SKIP:
 	skip 'gdb is not installed', 1 if !has_gdb();
 	# 16 IDs in a tick, which may be a minute ahead of the clock
 	my $server = fleet_server($template, 'd', fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => '20', rollback_allowance => '60s'));
-	isnt(wait_for_lease($server, 10), '', 'a server with a small node');
+	isnt(wait_for_lease($server), '', 'a server with a small node');
 	my $session = open_session($server);
 	my $pid = $session->query_safe('SELECT scru64_generate(); SELECT pg_backend_pid()') =~ /^(\d+)$/m ? $1 : die 'no pid';
 	my $worker = lease_sql($server, 'worker_pid');
 	kill('STOP', $worker);
-	wait_until(30, sub { lease_sql($server, "expires_at < now() + '55 s'") eq 't' });
+	wait_until(sub { lease_sql($server, "expires_at < now() + '55 s'") eq 't' });
 	my $renewed = lease_sql($server, 'renewed_at');
 	my $gdb = stop_at($server, $pid, 'lease_info');
 	start_statement($session, 'SELECT max(id) FROM scru64_generate(16 * 4 * 56) id');
 	ok(has_stopped($gdb), 'a session is at the limit');
 	kill('CONT', $worker);
-	ok(wait_until(20, sub { lease_sql($server, "renewed_at > '$renewed' AND expires_at > now() + '60 s'") eq 't' }), 'the lease is renewed meanwhile');
+	ok(wait_until(sub { lease_sql($server, "renewed_at > '$renewed' AND expires_at > now() + '60 s'") eq 't' }), 'the lease is renewed meanwhile');
 	my $stopped = let_go($gdb);
 	my ($out, $err) = try_statement($session, 'SELECT 1');
 	skip 'the debugger could not stop it there', 1 if !$stopped;
@@ -101,11 +101,11 @@ SKIP:
 {
 	skip 'gdb is not installed', 1 if !has_gdb();
 	my $server = fleet_server($template, 'e', fleet_lines($realm));
-	isnt(wait_for_lease($server, 10), '', 'a server that does not preload the library');
+	isnt(wait_for_lease($server), '', 'a server that does not preload the library');
 	my $lease = lease_sql($server, 'node_spec, granted_at');
 	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
-	skip 'the debugger could not end the worker', 1 if !wait_until(10, sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
-	ok(wait_until(60, sub { try_generate($server); lease_sql($server, 'worker_pid IS NOT NULL') eq 't' }), 'a session that has the lease starts another worker');
+	skip 'the debugger could not end the worker', 1 if !wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
+	ok(wait_until(sub { try_generate($server); lease_sql($server, 'worker_pid IS NOT NULL') eq 't' }), 'a session that has the lease starts another worker');
 	is(lease_sql($server, 'node_spec, granted_at'), $lease, 'the lease goes on');
 	$server->stop;
 }
@@ -129,7 +129,7 @@ SKIP:
 	ok(has_stopped($gdb), 'a session is stopped after it has checked the limit');
 	configure_server($server_b, "scru64.realm = ''\n");
 	start_server($server_c);
-	is(wait_for_lease($server_c, 15), $node, 'its node is returned, and somebody else has it');
+	is(wait_for_lease($server_c), $node, 'its node is returned, and somebody else has it');
 	try_generate($server_c) foreach (1 .. 3);
 	my $stopped = let_go($gdb);
 	# it would wait for a lease

@@ -164,7 +164,7 @@ sub crash
 	$standby->safe_psql('realm', 'SELECT scru64_realm.nothing_was_lost()');
 	$_->reload foreach ($fresh, $lost);
 	# by itself it would grant them after 161 s
-	ok(wait_until(60, sub { try_generate($_); lease_sql($_, "state = 'held' AND failures = 0") eq 't' }), 'its owner says that nothing was lost: ' . $_->name . ' has a lease') foreach ($fresh, $lost);
+	ok(wait_until(sub { try_generate($_); lease_sql($_, "state = 'held' AND failures = 0") eq 't' }), 'its owner says that nothing was lost: ' . $_->name . ' has a lease') foreach ($fresh, $lost);
 	is(lease_of($known), $node, 'and the other one its own');
 	end_loads();
 	start_server($realm);

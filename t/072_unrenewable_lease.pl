@@ -44,7 +44,7 @@ sub log_has_once
 #
 {
 	my $server = fleet_server($template, 'unknown', fleet_lines($realm) . $preload);
-	my $node = wait_for_lease($server, 10);
+	my $node = wait_for_lease($server);
 	my $releases = asked('release');
 
 	# at most one new lease in ten seconds
@@ -53,7 +53,7 @@ sub log_has_once
 	begin_streams($server, 1000, 4, 1);
 	sleep(1);
 	forget($server);
-	my $other = wait_until(10, sub { my $now = lease_of($server); $now ne $node && $now });
+	my $other = wait_until(sub { my $now = lease_of($server); $now ne $node && $now });
 	isnt($other, '', 'an unknown lease: another one');
 	ok_streams('an unknown lease');
 	my $errors = errors_of(end_loads());
@@ -71,7 +71,7 @@ sub log_has_once
 #
 {
 	my $server = fleet_server($template, 'refused', fleet_lines($realm) . $preload);
-	my $node = wait_for_lease($server, 10);
+	my $node = wait_for_lease($server);
 
 	sleep(10);
 	begin_streams($server, 200, 14, 1);
@@ -79,12 +79,12 @@ sub log_has_once
 	$realm->safe_psql('realm', $refuse);
 	my $releases = asked('release');
 	forget($server);
-	ok(wait_until(10, sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'no other lease is granted: the view');
+	ok(wait_until(sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'no other lease is granted: the view');
 	my $renewals = asked('renew');
 	my $leases = asked('lease');
 	is(lease_of($server), $node, 'the node stays');
 	$server->reload;
-	ok(wait_until(10, sub { asked('lease') > $leases }), 'it is tried again');
+	ok(wait_until(sub { asked('lease') > $leases }), 'it is tried again');
 	log_has_once($server, qr/LOG:  the lease of node \Q$node\E is not renewed any more/, 'the log says once that it is unknown');
 	log_has_once($server, qr/LOG:  the realm has not given this server another lease: permission denied/, 'and that there is no other');
 	ok_streams('no other lease');
@@ -94,8 +94,8 @@ sub log_has_once
 	{
 		skip 'processes are not forked: a crash takes the lease', 2 if !$forks;
 		crash($server);
-		is(wait_for_lease($server, 10), $node, 'a crash: the same node');
-		ok(wait_until(10, sub { lease_sql($server, "failures > 0") eq 't' }), 'and no other lease');
+		is(wait_for_lease($server), $node, 'a crash: the same node');
+		ok(wait_until(sub { lease_sql($server, "failures > 0") eq 't' }), 'and no other lease');
 	}
 	is(asked('renew') - $renewals, 0, 'it was not renewed any more');
 	is(asked('release') - $releases, 0, 'nor released');
@@ -103,11 +103,11 @@ sub log_has_once
 	begin_streams($server, 200, 6, 1);
 	$realm->safe_psql('realm', "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet");
 	$server->reload;
-	ok(wait_until(10, sub { lease_sql($server, "state = 'held' AND failures = 0") eq 't' }), 'granted again: another one');
+	ok(wait_until(sub { lease_sql($server, "state = 'held' AND failures = 0") eq 't' }), 'granted again: another one');
 	ok_streams('granted again');
 	$realm->safe_psql('realm', $refuse);
 	forget($server);
-	ok(wait_until(30, sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'and unknown once more');
+	ok(wait_until(sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'and unknown once more');
 	$server->stop;
 	is(asked('release') - $releases, 0, 'a stop does not return what is unknown');
 	$realm->safe_psql('realm', 'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet');
@@ -120,19 +120,19 @@ SKIP:
 {
 	skip 'libfaketime is not installed', 1 if !can_set_clock();
 	my $server = fleet_server($template, 'not_ahead', fleet_lines($realm, lease_ttl => '60s') . $preload);
-	my $node = wait_for_lease($server, 10);
+	my $node = wait_for_lease($server);
 	my $granted = "SELECT count(*), count(released_at) FROM scru64_realm.ledger WHERE holder = 'not_ahead' AND granted_at > now() + '1 h'";
 
 	sleep(10);
 	begin_streams($server, 200, 15, 1);
 	set_clock($realm, '+7200');
 	$server->reload;
-	like(wait_until(10, sub { lease_sql($server, 'last_error') }), qr/its lease begins ahead of this server's clock/, 'a realm whose clock is ahead: it does not go over');
+	like(wait_until(sub { lease_sql($server, 'last_error') }), qr/its lease begins ahead of this server's clock/, 'a realm whose clock is ahead: it does not go over');
 	is(lease_of($server), $node, 'the node stays');
 	is(lease_sql($server, "state, next_attempt_at > now()"), 'held, not renewed|t', 'the view');
 	set_clock($realm, '+0');
 	is($realm->safe_psql('realm', $granted), '1|1', 'what was granted is returned');
-	ok(wait_until(25, sub { lease_sql($server, "state = 'held' AND failures = 0") eq 't' }), 'the clock is right: another lease');
+	ok(wait_until(sub { lease_sql($server, "state = 'held' AND failures = 0") eq 't' }), 'the clock is right: another lease');
 	ok_streams('a realm whose clock is ahead');
 	$server->stop;
 }
@@ -157,7 +157,7 @@ SKIP:
 	my $wait_for = sub {
 		my ($condition) = @_;
 
-		return wait_until(20, sub {
+		return wait_until(sub {
 			try_generate($server, "SET statement_timeout = '100 ms'; ");
 			$realm->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'fleet' AND wait_event = 'SyncRep'");
 			return $condition->($requests->());
@@ -177,7 +177,7 @@ SKIP:
 	}
 	$realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	$realm->reload;
-	isnt(wait_for_lease($server, 15), '', 'a lease');
+	isnt(wait_for_lease($server), '', 'a lease');
 	my %requests = $requests->();
 	is(scalar(grep { keys %{$_} > 1 } values %requests), 0, 'none is repeated but as it was made');
 	is(scalar(keys %requests), $expected, 'nor is there another one without need');
@@ -191,7 +191,7 @@ ok_ids($realm, 'all');
 #
 {
 	my $server = fleet_server($template, 'met', fleet_lines($realm, lease_ttl => '10s') . $preload);
-	my $node = wait_for_lease($server, 10);
+	my $node = wait_for_lease($server);
 	my $met = $realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()');
 
 	# the worker does not see that for a while there is none
@@ -200,20 +200,20 @@ ok_ids($realm, 'all');
 	my $other = $realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()');
 	signal_server($server, 'CONT');
 	$server->reload;
-	like(wait_until(10, sub { lease_sql($server, 'last_error') }), qr/this is realm $other, and not $met/, 'another realm: the view');
+	like(wait_until(sub { lease_sql($server, 'last_error') }), qr/this is realm $other, and not $met/, 'another realm: the view');
 	like(read_file($server->logfile), qr/this is realm $other, and not $met.*\n.*DETAIL.*\n.*HINT:  .*DROP EXTENSION.*set "scru64\.realm_id" to its ID, or wait until the lease is over/, 'the log says what to do');
 	isnt((try_generate($server))[0], '', 'the lease goes on');
 	is(lease_of($server), $node, 'with its node');
-	ok(wait_until(45, sub { try_generate($server); $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'met'") eq 1 }), 'when it is over, the other one is taken');
+	ok(wait_until(sub { try_generate($server); $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'met'") eq 1 }), 'when it is over, the other one is taken');
 	is(lease_sql($server, 'state, failures'), 'held|0', 'and all is well');
 	isnt((try_generate($server))[0], '', 'there are IDs');
 	is(scalar(logged($server, 'was (not )?returned')), 0, 'the old lease was not returned to it');
 
 	# but not if the setting names one
 	configure_server($server, "scru64.realm_id = '$met'\n");
-	like(wait_until(10, sub { lease_sql($server, 'last_error') }), qr/this is realm $other, and not $met/, 'one that is set is the only one');
+	like(wait_until(sub { lease_sql($server, 'last_error') }), qr/this is realm $other, and not $met/, 'one that is set is the only one');
 	configure_server($server, "scru64.realm_id = '$other'\n");
-	isnt(wait_for_lease($server, 15), '', 'until another one is set');
+	isnt(wait_for_lease($server), '', 'until another one is set');
 	$server->stop;
 }
 done_testing();

@@ -26,7 +26,7 @@ sub make_pair
 	$standby->append_conf('postgresql.conf', $lines . $preload);
 	$standby->enable_streaming($primary);
 	start_server($standby);
-	isnt(wait_for_lease($primary, 10), '', "primary $n: a lease");
+	isnt(wait_for_lease($primary), '', "primary $n: a lease");
 	begin_load($primary, 2);
 	wait_until(
 		60,
@@ -42,7 +42,7 @@ sub held_by
 {
 	my ($standby) = @_;
 
-	return wait_until(15, sub { lease_sql($standby, "CASE WHEN state = 'held for promotion' THEN node_spec END") });
+	return wait_until(sub { lease_sql($standby, "CASE WHEN state = 'held for promotion' THEN node_spec END") });
 }
 
 # End the load of the primary, and the primary; returns the last ID of all that it issued.
@@ -92,7 +92,7 @@ is($realm->safe_psql('realm', "SELECT node FROM scru64_realm.leases WHERE holder
 	my $renewed = lease_sql($standby, 'renewed_at');
 
 	configure_server($standby, "scru64.lease_node_id_size = 11\n");
-	ok(wait_until(10, sub { lease_sql($standby, "renewed_at > '$renewed'") eq 't' }), 'it is renewed');
+	ok(wait_until(sub { lease_sql($standby, "renewed_at > '$renewed'") eq 't' }), 'it is renewed');
 	is(held_by($standby), $node, 'whatever size is wanted');
 	configure_server($standby, "scru64.lease_node_id_size = 12\n");
 }
@@ -113,7 +113,7 @@ $realm->safe_psql('realm', "UPDATE scru64_realm.ledger SET lease_id = gen_random
 sleep(10);
 $standby->reload;
 $before = $node;
-$node = wait_until(15, sub { my $now = held_by($standby); $now ne $before && $now });
+$node = wait_until(sub { my $now = held_by($standby); $now ne $before && $now });
 isnt($node, '', 'one that the realm does not know: another one');
 
 #
@@ -126,9 +126,9 @@ ok(scalar(logged($standby, "LOG:  recovery has ended, and this server has node \
 sleep(1);
 start_server($realm);
 $standby->reload;
-ok(wait_until(15, sub { lease_sql($standby, "state = 'held' AND failures = 0") eq 't' }), 'the realm is back: it is renewed');
+ok(wait_until(sub { lease_sql($standby, "state = 'held' AND failures = 0") eq 't' }), 'the realm is back: it is renewed');
 crash($standby);
-goes_on_ok(wait_for_lease($standby, 15), $node, 'a crash after the promotion: the same node');
+goes_on_ok(wait_for_lease($standby), $node, 'a crash after the promotion: the same node');
 end_loads();
 ok_ids($realm, 'the realm is away');
 $standby->stop;
@@ -141,7 +141,7 @@ $node = held_by($standby);
 my $last_id = end_primary($primary, $standby);
 signal_server($realm, 'STOP');
 $standby->reload;
-ok(wait_until(10, sub { $standby->safe_psql('postgres', "SELECT query FROM pg_stat_activity WHERE backend_type = 'scru64 lease worker'") eq 'talking with the realm' }), 'the realm is asked');
+ok(wait_until(sub { $standby->safe_psql('postgres', "SELECT query FROM pg_stat_activity WHERE backend_type = 'scru64 lease worker'") eq 'talking with the realm' }), 'the realm is asked');
 ok_promoted($standby, $node, $last_id, 'a realm that is silent');
 signal_server($realm, 'CONT');
 end_loads();
@@ -157,11 +157,11 @@ $realm->stop('immediate');
 my $expires = lease_sql($standby, 'extract(epoch FROM expires_at)::numeric(20,3)');
 sleep(0.1) while (time() < $expires - 6);
 ok_promoted($standby, $node, $last_id, 'little time left');
-my $err = wait_until(20, sub { (try_generate($standby))[1] });
+my $err = wait_until(sub { (try_generate($standby))[1] });
 like($err, qr/ERROR:  55000: /, 'then there are none');
 cmp_ok(time(), '>', $expires - 0.3, 'not before the end of the window');
 start_server($realm);
-isnt(wait_for_lease($standby, 25), '', 'the realm is back: a lease');
+isnt(wait_for_lease($standby), '', 'the realm is back: a lease');
 end_loads();
 $standby->stop;
 
@@ -174,7 +174,7 @@ sleep(0.1) while (time() < $expires + 1);
 $standby->promote;
 like((try_generate($standby))[1], qr/ERROR:  55000: /, 'the window is over: no ID');
 start_server($realm);
-isnt(wait_for_lease($standby, 25), '', 'the realm is back: a lease');
+isnt(wait_for_lease($standby), '', 'the realm is back: a lease');
 $standby->stop;
 
 #
@@ -194,7 +194,7 @@ SKIP:
 	catch_up($server, $standby);
 	$server->stop('immediate');
 	$standby->promote;
-	isnt(wait_for_lease($standby, 25), '', 'a lease whose window has no room for more: another one');
+	isnt(wait_for_lease($standby), '', 'a lease whose window has no room for more: another one');
 	is($realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE released_at IS NOT NULL) FROM scru64_realm.ledger WHERE holder = 'behind'"),
 		'2|1', 'and the first one is returned');
 	$standby->stop;
@@ -216,7 +216,7 @@ SKIP:
 	$server->stop('immediate');
 	$standby->promote;
 	signal_server($realm, 'CONT');
-	ok(wait_until(30, sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted, it leases');
+	ok(wait_until(sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted, it leases');
 	$node = lease_of($standby);
 	is((try_generate($standby))[1], '', 'and the first session gets an ID');
 	is(lease_of($standby), $node, 'of this lease');
@@ -246,7 +246,7 @@ SKIP:
 	$standby->promote;
 	start_server($realm);
 	skip 'the debugger could not stop it there', 1 if !let_go($gdb);
-	ok(wait_until(30, sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted meanwhile, it leases');
+	ok(wait_until(sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted meanwhile, it leases');
 	is((try_generate($standby))[1], '', 'and the first session gets an ID');
 	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'second'"), 1, 'of its only lease');
 	$standby->stop;
@@ -260,7 +260,7 @@ end_loads();
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = '" . $standby->name . "'"), 0, 'hot_standby = off: no lease');
 $primary->stop;
 $standby->promote;
-ok(wait_until(15, sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted, it leases');
+ok(wait_until(sub { lease_sql($standby, "state = 'held'") eq 't' }), 'promoted, it leases');
 isnt((try_generate($standby))[0], '', 'and there are IDs');
 $standby->stop;
 

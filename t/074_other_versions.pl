@@ -171,7 +171,7 @@ sub none_lost_ok
 	my ($name) = @_;
 	my $launched;
 
-	wait_until(15, sub { ($launched = launched()) eq '8' });
+	wait_until(sub { ($launched = launched()) eq '8' });
 	return is($launched, '8', "$name: no worker slot is lost");
 }
 $rolling->append_conf('postgresql.conf', "shared_preload_libraries = ''\nmax_worker_processes = 8\nmax_logical_replication_workers = 0\n");
@@ -188,7 +188,7 @@ foreach my $case (@broken)
 
 	install_libraries($installation, 'scru64_lease.so' => $library);
 	$rolling->restart;
-	wait_until(60, sub { (undef, $err) = try_generate($rolling); lease_sql($rolling, 'failures >= 3') eq 't' });
+	wait_until(sub { (undef, $err) = try_generate($rolling); lease_sql($rolling, 'failures >= 3') eq 't' });
 	like(lease_sql($rolling, 'state, failures, last_error'), qr/^failing\|\d+\|$why/, "a worker $name: the view says why, after several attempts");
 	like($err, qr/ERROR:  55000: this server has no lease of a node.*DETAIL:  The lease worker failed at \d[^\n]*: $why.*HINT:  See the view scru64_lease/s, "a worker $name: so does the error");
 	my $lines = logged($rolling, "ERROR:  $why") - $logged;

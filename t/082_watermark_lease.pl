@@ -51,13 +51,13 @@ sub put_both
 	passes_ok($server, put($server, $configured), "$name: a node that is idle holds nothing back");
 	# in another tick than the first
 	my $later = "SET scru64.node_spec = '$configured'; SELECT tick_of(scru64_generate()) > tick_of('$leased'::scru64) + 1";
-	ok(wait_until(60, sub { $server->safe_psql('postgres', $later) eq 't' }), "$name: the tick is over");
+	ok(wait_until(sub { $server->safe_psql('postgres', $later) eq 't' }), "$name: the tick is over");
 	passes_ok($server, put($server, $configured), "$name: still");
 	$before = watermark($server);
 	return $leased;
 }
 
-isnt($node = wait_for_lease($server, 30), '', 'a lease');
+isnt($node = wait_for_lease($server), '', 'a lease');
 add_events($server);
 
 #
@@ -66,9 +66,9 @@ add_events($server);
 $id = put_both('hand-over');
 set_clock($_, '-5') foreach ($realm, $server);
 configure_server($server, "scru64.lease_node_id_size = 11\n");
-ok(wait_until(60, sub { watermark($server); size_of($server) == 11 }), 'hand-over: another node');
+ok(wait_until(sub { watermark($server); size_of($server) == 11 }), 'hand-over: another node');
 above_ok('hand-over');
-ok(wait_until(30, sub {
+ok(wait_until(sub {
 	$realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL") > 0 }),
 	'hand-over: the realm has the old one back');
 is($realm->safe_psql('realm', "SELECT last_id FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL"),
@@ -78,14 +78,14 @@ set_clock($_, '+0') foreach ($realm, $server);
 #
 # The realm is away, and the lease ends
 #
-isnt(wait_for_lease($server, 60), '', 'a lease');
+isnt(wait_for_lease($server), '', 'a lease');
 put_both('an end');
 $realm->stop;
-ok(wait_until(120, sub { put_leased() =~ /ERROR/ }), 'an end: the lease is over');
+ok(wait_until(sub { put_leased() =~ /ERROR/ }), 'an end: the lease is over');
 passes_ok($server, put($server, $configured), 'an end: its node holds nothing back');
 $before = watermark($server);
 start_server($realm);
-isnt(wait_for_lease($server, 60), '', 'an end: a lease again');
+isnt(wait_for_lease($server), '', 'an end: a lease again');
 above_ok('an end');
 
 #
@@ -95,7 +95,7 @@ $node = lease_of($server);
 put_both('lost');
 $realm->safe_psql('realm', "UPDATE scru64_realm.ledger SET lease_id = gen_random_uuid() WHERE released_at IS NULL AND holder = 'server'");
 $server->reload;
-ok(wait_until(60, sub { watermark($server); my $now = lease_of($server); $now ne '' && $now ne $node }), 'lost: another node');
+ok(wait_until(sub { watermark($server); my $now = lease_of($server); $now ne '' && $now ne $node }), 'lost: another node');
 above_ok('lost');
 
 #
@@ -106,7 +106,7 @@ $server->stop('fast');
 is($realm->safe_psql('realm', "SELECT last_id FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL ORDER BY released_at DESC LIMIT 1"),
 	$id, 'a stop: the last ID that its node issued');
 start_server($server);
-isnt(wait_for_lease($server, 60), '', 'a stop: started again, a lease');
+isnt(wait_for_lease($server), '', 'a stop: started again, a lease');
 above_ok('a stop');
 
 #
@@ -131,7 +131,7 @@ above_ok('a stop');
 	ok($standby->poll_query_until('postgres', "$rows WHERE id < scru64_watermark()", $count), 'promoted: all rows are below it');
 	cmp_ok(watermark($standby), 'ge', $before, 'nor has it gone back');
 	$before = watermark($standby);
-	isnt(wait_for_lease($standby, 60), '', 'promoted: a lease');
+	isnt(wait_for_lease($standby), '', 'promoted: a lease');
 	$server = $standby;
 	above_ok('promoted');
 }
@@ -141,12 +141,12 @@ $server->stop;
 # A clock leaps ahead within the lease and is set right, while nobody asks for the watermark
 #
 $server = fleet_server($template, 'unread', fleet_lines($realm, rollback_allowance => '1s') . $preload, clock => '+0');
-isnt(wait_for_lease($server, 30), '', 'a leap: a lease');
+isnt(wait_for_lease($server), '', 'a leap: a lease');
 set_clock($server, '+100');
 ($id) = try_generate($server);
 like($id, qr/^\w{12}$/, 'a leap: an ID');
 set_clock($server, '+0');
-$next = wait_until(60, sub { (try_generate($server))[0] });
+$next = wait_until(sub { (try_generate($server))[0] });
 like($next, qr/^\w{12}$/, 'a leap: set right, another one');
 cmp_ok($next, 'lt', $id, 'a leap: below the one of before');
 is(scalar(logged($server, 'LOG:  IDs and the watermark of this server go back')), 1, 'a leap: the log says so');
@@ -190,7 +190,7 @@ sub put_ahead
 
 sub put_at_last
 {
-	return wait_until(60, sub { my $out = put_leased(); $out !~ /ERROR/ && $out });
+	return wait_until(sub { my $out = put_leased(); $out !~ /ERROR/ && $out });
 }
 
 sub in_order_ok
@@ -209,7 +209,7 @@ my $stopped = time();
 my $clock = strftime('%Y-%m-%d %H:%M:%S', gmtime($stopped));
 put_ahead(96, 'a short lease', $clock);
 restart($lines, $clock);
-ok(wait_until(60, sub { lease_of($server) }), 'a short lease');
+ok(wait_until(sub { lease_of($server) }), 'a short lease');
 my $session = open_session($server);
 set_clock($_, sprintf('%+.3f', $stopped - time())) foreach ($realm, $server);
 ($next, my $err) = try_statement($session, put_sql(0));
@@ -220,7 +220,7 @@ in_order_ok($next, 'a short lease');
 $realm->safe_psql('realm', "SELECT scru64_realm.set_first_ttl('10 s')");
 put_ahead(60, 'a lease that is much shorter', '+0');
 restart($lines, '+0');
-like(wait_until(30, sub { my $out = put_leased(); $out !~ /has no lease/ && $out }),
+like(wait_until(sub { my $out = put_leased(); $out !~ /has no lease/ && $out }),
 	qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: an error');
 like(($server->psql('postgres', 'SELECT scru64_check()'))[2], qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: the check sees it');
 set_clock($_, '+50') foreach ($realm, $server);
@@ -230,7 +230,7 @@ put_ahead(119, 'a clock that is behind', '+100');
 restart($lines, '+60');
 $session = open_session($server);
 start_statement($session, put_sql(0));
-ok(wait_until(30, sub { scalar(logged($server, 'LOG:  node .* waits for the clock')) }), 'a clock that is behind: a session waits');
+ok(wait_until(sub { scalar(logged($server, 'LOG:  node .* waits for the clock')) }), 'a clock that is behind: a session waits');
 restart('', '+215');
 $session->{run}->finish;
 in_order_ok(put_at_last(), 'a clock that is behind');
