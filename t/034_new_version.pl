@@ -144,8 +144,7 @@ sub wait_for_clients
 	{
 		my $enough = ids_of_client($client) + 300;
 
-		wait_until($PostgreSQL::Test::Utils::timeout_default,
-			sub { $what eq 'IDs' ? ids_of_client($client) >= $enough : read_file("$client->{log}.err") =~ /ERROR/ })
+		wait_until(sub { $what eq 'IDs' ? ids_of_client($client) >= $enough : read_file("$client->{log}.err") =~ /ERROR/ })
 		  or die "no $what of $client->{spec}";
 	}
 	return;

@@ -29,7 +29,6 @@ sub make_pair
 	isnt(wait_for_lease($primary), '', "primary $n: a lease");
 	begin_load($primary, 2);
 	wait_until(
-		60,
 		sub {
 			$primary->safe_psql('postgres', 'SELECT count(scru64_generate()) FROM generate_series(1, 1500)');
 			return $primary->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE lead > '3 s'") eq 1;

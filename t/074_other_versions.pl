@@ -10,7 +10,6 @@ use Scru64Versions;
 
 my $template = make_template('template');
 my $realm = make_realm($template, 'realm');
-my $patience = $PostgreSQL::Test::Utils::timeout_default;
 my %libraries = current_libraries();
 my %other = map { $_ => $libraries{$_} =~ s/(scru64 (?:slots|lease|lease worker)) \d\0/$1 X\0/gr } keys %libraries;
 
@@ -51,7 +50,7 @@ sub last_error
 {
 	my ($server, $pattern) = @_;
 
-	return wait_until($patience, sub { try_generate($server); lease_sql($server, 'last_error') =~ /($pattern)/ ? $1 : '' });
+	return wait_until(sub { try_generate($server); lease_sql($server, 'last_error') =~ /($pattern)/ ? $1 : '' });
 }
 
 # What is wrong with the lease worker's library, and what is said of it
@@ -67,10 +66,10 @@ install_libraries($mended, %libraries);
 $idle->append_conf('postgresql.conf', fleet_lines($realm) . $preload);
 $idle->start;
 $idle->safe_psql('postgres', 'CREATE EXTENSION scru64');
-isnt(wait_for_lease($idle, $patience), '', 'preloaded: a lease');
+isnt(wait_for_lease($idle), '', 'preloaded: a lease');
 install_libraries($mended, 'scru64_lease.so' => $broken[0][1]);
 $idle->restart;
-isnt(wait_until($patience, sub { lease_sql($idle, 'last_error') =~ $broken[0][2] }), '', 'preloaded, and the worker cannot be loaded: the view says why');
+isnt(wait_until(sub { lease_sql($idle, 'last_error') =~ $broken[0][2] }), '', 'preloaded, and the worker cannot be loaded: the view says why');
 install_libraries($mended, %libraries);
 
 #
@@ -86,10 +85,10 @@ is($realm->safe_psql('realm', q(SELECT string_agg(proname, ' ' ORDER BY proname)
 	'lease realm_id release renew', 'a later realm: the functions are other ones');
 
 my $server = fleet_server($template, 'server', fleet_lines($realm, lease_ttl => '10s'));
-my $node = wait_for_lease($server, $patience);
+my $node = wait_for_lease($server);
 isnt($node, '', 'a later realm: it leases');
 my $expires_at = lease_sql($server, 'expires_at');
-isnt(wait_until($patience, sub { lease_sql($server, "expires_at > '$expires_at' AND failures = 0") eq 't' }), '', 'a later realm: it renews');
+isnt(wait_until(sub { lease_sql($server, "expires_at > '$expires_at' AND failures = 0") eq 't' }), '', 'a later realm: it renews');
 $server->stop;
 like($realm->safe_psql('realm', q(SELECT holder, released_at IS NOT NULL FROM scru64_realm.ledger WHERE holder = 'server')), qr/^server\|t$/, 'a later realm: it releases');
 
@@ -112,7 +111,7 @@ sub session_goes_on_ok
 	my ($name) = @_;
 	my ($id, $err);
 
-	wait_until($patience, sub { ($id, $err) = try_statement($session, 'SELECT scru64_generate()'); $err eq '' });
+	wait_until(sub { ($id, $err) = try_statement($session, 'SELECT scru64_generate()'); $err eq '' });
 	is($err, '', "$name: the session of before goes on");
 	note_ids($rolling, $id);
 	return $session->query_safe('SELECT node_spec FROM scru64_lease');
@@ -120,7 +119,7 @@ sub session_goes_on_ok
 
 my $first = session_goes_on_ok('one version');
 install_libraries($installation, %other);
-my $second = wait_for_lease($rolling, $patience);
+my $second = wait_for_lease($rolling);
 like($second, qr{^\d+/12$}, 'another layout: a new session has a node');
 isnt($second, $first, '... of its own');
 # the session may have raised the ceiling above the other layout's, and then has another lease, too
@@ -135,20 +134,20 @@ install_libraries($installation, %libraries);
 $rolling->append_conf('postgresql.conf', $preload);
 $rolling->restart;
 $session = open_session($rolling);
-isnt(wait_for_lease($rolling, $patience), '', 'preloaded: a lease');
+isnt(wait_for_lease($rolling), '', 'preloaded: a lease');
 install_libraries($installation, %other);
 session_goes_on_ok('preloaded, another layout installed');
-isnt(wait_for_lease($rolling, $patience), '', 'preloaded, another layout installed: new sessions, too');
+isnt(wait_for_lease($rolling), '', 'preloaded, another layout installed: new sessions, too');
 kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
 SKIP:
 {
 	skip 'processes that are not forked load both libraries anew', 3 if -e $rolling->data_dir . '/global/config_exec_params';
-	isnt(wait_until($patience, sub { logged($rolling, "ERROR:  $broken[1][2]") }), '', 'after a crash: the log says why');
+	isnt(wait_until(sub { logged($rolling, "ERROR:  $broken[1][2]") }), '', 'after a crash: the log says why');
 	like(join("\n", logged($rolling, 'HINT:  .*restart the server')), qr/./, '... and what to do');
-	isnt(wait_until($patience, sub { (try_generate($rolling))[1] =~ /ERROR:  55000: this server has no lease of a node/ }), '', '... and there is no ID');
+	isnt(wait_until(sub { (try_generate($rolling))[1] =~ /ERROR:  55000: this server has no lease of a node/ }), '', '... and there is no ID');
 }
 install_libraries($installation, %libraries);
-isnt(wait_for_lease($rolling, $patience), '', 'the one of before installed again: a lease, without a restart');
+isnt(wait_for_lease($rolling), '', 'the one of before installed again: a lease, without a restart');
 $rolling->stop;
 
 #
@@ -196,7 +195,7 @@ foreach my $case (@broken)
 	cmp_ok($lines, '<=', 1 + (time() - $began) / 60, "a worker $name: once a minute");
 	none_lost_ok("a worker $name");
 	install_libraries($installation, %libraries);
-	isnt(wait_for_lease($rolling, $patience), '', "a worker $name is mended: a lease, without a restart");
+	isnt(wait_for_lease($rolling), '', "a worker $name is mended: a lease, without a restart");
 	is(lease_sql($rolling, 'state, failures, last_error'), 'held|0|', "a worker $name is mended: the view");
 }
 
@@ -227,13 +226,13 @@ is(scalar(logged($server, "the realm has not given.*$missing")), 1, 'an earlier 
 
 # It is upgraded.
 change_functions('earlier', lease => sub { $_[0] =~ s/(within text DEFAULT NULL::text)/$1, request uuid DEFAULT NULL/r =~ s/(asked\.node_id := node_id;)/asked.lease_id := request; $1/r });
-isnt(wait_for_lease($server, $patience), '', 'an earlier realm, upgraded: it leases');
+isnt(wait_for_lease($server), '', 'an earlier realm, upgraded: it leases');
 $realm->safe_psql('earlier', 'ALTER FUNCTION scru64_realm.renew RENAME TO renew_of_old');
 $missing = qr/function scru64_realm\.renew\(lease_id => .*\) does not exist/;
 like(last_error($server, $missing), $missing, 'a realm without renew(): what is missing');
 $server->stop;
 
-isnt(wait_until($patience, sub { lease_sql($idle, 'state, failures, last_error') eq 'held|0|' }), '', 'preloaded, and the worker can be loaded again: a lease, and no session has asked');
+isnt(wait_until(sub { lease_sql($idle, 'state, failures, last_error') eq 'held|0|' }), '', 'preloaded, and the worker can be loaded again: a lease, and no session has asked');
 $idle->stop;
 
 done_testing();

@@ -168,12 +168,11 @@ sub kill_process
 	return;
 }
 
-# Wait until a function returns what is true, and return that.  So many seconds are given first
-# only where it would come by itself later.
+# Wait until a function returns what is true, and return that.
 sub wait_until
 {
-	my ($code, $seconds) = reverse(@_);
-	my $end = time() + ($seconds || $PostgreSQL::Test::Utils::timeout_default);
+	my ($code) = @_;
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
 
 	while (time() < $end)
 	{
