@@ -1,39 +1,26 @@
-# Readers that go by scru64_watermark(), each with a position of its own, while sessions
-# write in all the ways that there are, are ended, crash, and have their clock moved.  Each
-# reader has read exactly the rows that there are, in order of their IDs.
+# Readers that go by scru64_watermark(), each with a position of its own, while sessions write in
+# all the ways that there are, are cancelled and ended, the server crashes, its disk is slow, and
+# its clock is moved.  Each reader has read exactly the rows that there are, in order of their IDs.
 #
-# SCRU64_WATERMARK_SECONDS is for how long, SCRU64_SEED which, SCRU64_WATERMARK_WEIGHTS how
-# often what happens: see Scru64Feed.pm.
+# The simulator (sim_tests/) tries each rule; this is PostgreSQL with its snapshots, callbacks,
+# workers and plans.  SCRU64_WATERMARK_SECONDS is for how long, SCRU64_SEED which.
 
 use strict;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-use List::Util qw(sum);
 use Scru64Fault;
-use Scru64Feed;
 use Scru64Random;
 use Scru64Test;
-use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
-my $seconds = $ENV{SCRU64_WATERMARK_SECONDS} || 60;
-my $seed = seed_random();
-my $writers = 10;
-my $tellers = 2;
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
-set_weights($ENV{SCRU64_WATERMARK_WEIGHTS} || '');
-
-sub now { return clock_gettime(CLOCK_MONOTONIC) }
-
-#
-# The server
-#
-my $preloads = rand() < 0.5;
+seed_random();
+my $seconds = $ENV{SCRU64_WATERMARK_SECONDS} || 30;
 my $server = new_node('main');
 $server->append_conf(
-	'postgresql.conf', qq(
-max_connections = 60
+	'postgresql.conf', q(
 max_prepared_transactions = 20
 max_worker_processes = 16
 wal_writer_delay = 10s
@@ -42,169 +29,192 @@ scru64.node_spec = '7/12'
 parallel_setup_cost = 0
 parallel_tuple_cost = 0
 min_parallel_table_scan_size = 0
-) . ($preloads ? "shared_preload_libraries = 'scru64'\n" : ''));
-set_clock($server, '+0') if can_set_clock();
+) . one_of('', "shared_preload_libraries = 'scru64'\n"));
+make_disk($server) or note('there is no compiler');
+set_clock($server, '+0');
 start_server($server);
-$server->safe_psql('postgres', sql_for_clients());
+$server->safe_psql(
+	'postgres', q(
+CREATE EXTENSION scru64;
+-- lax: a crash may forget the row after it was seen
+CREATE TABLE event (id scru64 PRIMARY KEY DEFAULT scru64_generate(), lax boolean DEFAULT current_setting('synchronous_commit') = 'off');
+CREATE TABLE parted (LIKE event INCLUDING DEFAULTS) PARTITION BY HASH (id);
+SELECT format('CREATE TABLE parted_%s PARTITION OF parted (PRIMARY KEY (id)) FOR VALUES WITH (MODULUS 4, REMAINDER %s)', n, n)
+FROM generate_series(0, 3) AS n \gexec
+CREATE TABLE told (watermark scru64, id scru64 DEFAULT scru64_generate(), CHECK (id >= watermark));
+CREATE TABLE numbers AS SELECT n FROM generate_series(1, 200) AS n;
+ALTER TABLE numbers SET (parallel_workers = 2);
+ANALYZE numbers;
+
+-- rows of subtransactions, some of which fail; ends: of many transactions
+CREATE PROCEDURE go_through(ends boolean) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. 3 LOOP
+		INSERT INTO event DEFAULT VALUES;
+		BEGIN
+			INSERT INTO parted DEFAULT VALUES;
+			PERFORM 1 / floor(random() * 2)::integer;
+		EXCEPTION WHEN division_by_zero THEN
+			INSERT INTO event DEFAULT VALUES;
+		END;
+		IF ends AND random() < 0.4 THEN
+			COMMIT;
+		END IF;
+	END LOOP;
+END
+$$;
+
+-- rows whose IDs workers have made
+CREATE PROCEDURE put_parallel(made text) LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('CREATE TABLE %1$I AS SELECT scru64_generate() AS id FROM numbers;
+		INSERT INTO event SELECT id FROM %1$I WHERE random() < 0.2; DROP TABLE %1$I', made);
+END
+$$;
+
+CREATE FUNCTION stable_watermark() RETURNS scru64 LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN scru64_watermark(); END $$;
+));
 like($server->safe_psql('postgres', 'EXPLAIN SELECT scru64_generate() FROM numbers'), qr/Gather/, 'workers make IDs');
 
-#
-# Clients
-#
+# Writers: how they commit, and how many nodes there are, more than there are slots for, too
+my @commits = @{ one_of([ 'on', 'off' ], ['on'], ['off']) };
+my $nodes = one_of(1, 3, 40, 300);
+my $made = 0;
+
+sub insert { return 'INSERT INTO ' . one_of('event', 'event', 'parted') . ' SELECT FROM generate_series(1, ' . int(1 + rand(one_of(1, 10, 200))) . ')' }
+sub set_node { return "SET scru64.node_spec = '" . one_of(int(rand($nodes)) . '/12', int(200 + rand($nodes) / 8) . '/8') . "'" }
+sub pause { return sprintf('\! sleep %.3f', rand(0.3)**2) }
+sub some_of { return map { one_by_weight(@{ $_[1] })->[1]->() } (1 .. $_[0]) }
+
+my @steps = (
+	[ 10, \&insert ],
+	[ 4, sub { return ('SAVEPOINT s', insert(), one_of('RELEASE s', 'ROLLBACK TO s')) } ],
+	[ 3, sub { return 'CALL go_through(false)' } ],
+	[ 3, \&set_node ],
+	[ 3, \&pause ],
+	[ 1, sub { return ('SET LOCAL parallel_leader_participation = ' . one_of('on', 'off'), "CALL put_parallel('made_" . ++$made . "_' || pg_backend_pid())") } ],
+	[ 1, sub { return 'SELECT scru64_generate()' } ]);
+my @ends = ([ 70, sub { return 'COMMIT' } ], [ 15, sub { return 'ROLLBACK' } ], [ 15, sub { return "PREPARE TRANSACTION 'p" . int(rand(300)) . "'" } ]);
+my @actions = (
+	[ 25, \&insert ],
+	[ 40, sub { return ('BEGIN', some_of(1 + rand(one_of(2, 4, 12)), \@steps), some_of(1, \@ends)) } ],
+	[ 8, sub { return 'CALL go_through(true)' } ],
+	[ 16, sub { return "SELECT format('" . one_of('COMMIT', 'ROLLBACK') . q{ PREPARED %L', gid) FROM pg_prepared_xacts ORDER BY random() LIMIT 1 \gexec} } ],
+	[ 8, sub { return (set_node(), 'SET synchronous_commit = ' . one_of(@commits)) } ],
+	[ 8, sub { return 'INSERT INTO told (watermark) SELECT scru64_watermark()' } ],
+	[ 4, \&pause ]);
+
+# Readers: each adds what it reads to a file, and goes on after the last line there
+my @readers = (
+	[ 'statements', 'event', 'scru64' ], [ 'statements', 'parted', 'scru64' ], [ 'statements', 'parted', 'stable' ],
+	[ 'repeatable', 'event', 'scru64' ], [ 'repeatable', 'parted', 'stable' ], [ 'prepared', 'parted', 'scru64' ],
+	[ 'cursor', 'event', 'scru64' ], [ 'long', 'event', 'scru64' ]);
+
+sub statements_of_reader
+{
+	my ($way, $table, $whose, $file) = @_;
+	my $select = "SELECT id, lax FROM $table WHERE id > :'position' AND id < ${whose}_watermark() ORDER BY id LIMIT 5000";
+	my $keep = "\\g |cat >>$file";
+	my $go_on = "\\set position `sleep 0.03; tail -c 15 $file | cut -c 1-12`";
+	my @poll = ("$select $keep", $go_on);
+	my %statements = (
+		statements => \@poll,
+		repeatable => [ 'BEGIN ISOLATION LEVEL ' . one_of('REPEATABLE READ', 'SERIALIZABLE'), 'SELECT count(*) FROM numbers', (@poll) x 3, 'COMMIT' ],
+		# held back by itself
+		long => [ 'BEGIN', 'SELECT scru64_generate()', (@poll) x 10, one_of('COMMIT', 'ROLLBACK') ],
+		cursor => [ 'BEGIN', "DECLARE reader CURSOR FOR $select", "FETCH 3 FROM reader $keep", pause(), "FETCH ALL FROM reader $keep", 'COMMIT', $go_on ],
+		# one plan for all positions
+		prepared => [ 'SET plan_cache_mode = force_generic_plan', 'DEALLOCATE ALL', 'PREPARE poll (scru64) AS ' . $select =~ s/:'position'/\$1/r,
+			("EXECUTE poll (:'position') $keep", $go_on) x 50 ]);
+
+	return @{ $statements{$way} };
+}
+
+# They go through their statements again and again, whatever happens to the server.
 my $dir = $server->basedir . '/clients';
 my @clients;
 
 sub begin_client
 {
-	my ($name, %client) = @_;
+	my ($name, @statements) = @_;
 
-	push @clients, {
-		name => $name,
-		pid => start_client(
-			%client,
-			dir => $dir,
-			name => $name,
-			connstr => $server->connstr('postgres'),
-			seed => $seed + @clients + 1)
-	};
+	append_to_file("$dir/$name.sql", join('', map { /^\\|\\g/ ? "$_\n" : "$_;\n" } @statements));
+	append_to_file("$dir/$name.read", "000000000000 f\n");
+	system("(while [ -e $dir/go ] && kill -0 $$; do psql -XAtq -F ' ' -v VERBOSITY=verbose -v position=\$(tail -c 15 $dir/$name.read | cut -c 1-12)"
+		  . " -f $dir/$name.sql 'host=@{[$server->host]} port=@{[$server->port]} dbname=postgres application_name=client'; sleep 0.1; done; touch $dir/$name.done)"
+		  . " </dev/null >/dev/null 2>$dir/$name.err &") == 0 or die 'no shell';
+	push @clients, $name;
 	return;
 }
 
 mkdir($dir) or die "$dir: $!";
-# how many nodes there are, how many writers, and how they commit
-my @weather = map { [ pick('nodes') =~ /(\d+)/, one_of(2, $writers, $writers), one_of('on', 'mixed', 'off') ] } (1 .. 1000);
-my $began = now();
-my %of_all = (weather => \@weather, began => $began);
-
-begin_client("writer_$_", %of_all, number => $_ - 1) foreach (1 .. $writers);
-begin_client("watermarks_$_", %of_all) foreach (1 .. $tellers);
+append_to_file("$dir/go", '');
+begin_client("writer_$_", some_of(2000, \@actions)) foreach (1 .. 8);
 foreach my $reader (@readers)
 {
-	my ($name, $table, $reads, undef, $asks) = @{$reader};
-	begin_client($name, %of_all, table => $table, reads => $reads, asks => $asks || 'scru64_watermark');
+	my $name = join('_', @{$reader});
+
+	begin_client($name, map { statements_of_reader(@{$reader}, "$dir/$name.read") } (1 .. 100));
 }
 
-#
-# Faults
-#
-my %faults;
+# Faults; a statement may fail because the server is just starting again.
+my $of_clients = "FROM pg_stat_activity WHERE application_name = 'client'";
 
-# What may fail: the server may just be starting again.
-sub try_sql
+sub try_sql { return split(/\n/, eval { ($server->psql('postgres', $_[0], timeout => 20))[1] } // '') }
+
+my @faults = (
+	[ 40, 'cancel', sub { try_sql("SELECT pg_cancel_backend(pid) $of_clients AND random() < 0.1") } ],
+	[ 30, 'terminate', sub { try_sql("SELECT pg_terminate_backend(pid) $of_clients AND random() < 0.1") } ],
+	[ 4, 'kill', sub { kill('KILL', try_sql("SELECT pid $of_clients ORDER BY random() LIMIT 1")) } ],
+	[ 10, 'stop', sub { $server->stop(one_of('immediate', 'fast'), fail_ok => 1); start_server($server) } ],
+	[ 15, 'flushes held', sub { hold_flushes_for($server, rand(2)) } ],
+	[ 15, 'slow flushes', sub { slow_flushes_for($server, rand(3)) } ],
+	[ 40, 'clock', sub { set_clock($server, sprintf('%+.1f', one_of(0, rand(6) - 3))) } ]);
+
+for (my $end = time() + $seconds; time() < $end; sleep(rand(0.6)))
 {
-	my ($sql) = @_;
-	my $out = '';
+	my (undef, $what, $code) = @{ one_by_weight(@faults) };
 
-	eval { (undef, $out) = $server->psql('postgres', $sql, timeout => 20); };
-	return split(/\n/, $out || '');
+	note($what);
+	$code->();
 }
 
-sub wait_for_server
-{
-	until (try_sql('SELECT 1'))
-	{
-		sleep(0.1);
-	}
-	return;
-}
-
-sub restart
-{
-	my ($mode) = @_;
-
-	$server->stop($mode, fail_ok => 1);
-	sleep(rand(0.5));
-	start_server($server);
-	return;
-}
-
-my $some_client = "FROM pg_stat_activity WHERE application_name = 'client' ORDER BY random() LIMIT 1";
-my %make = (
-	terminate => sub { try_sql("SELECT pg_terminate_backend(pid) $some_client") },
-	cancel => sub { try_sql("SELECT pg_cancel_backend(pid) $some_client") },
-	kill => sub { kill('KILL', try_sql("SELECT pid $some_client")); wait_for_server() },
-	crash => sub { restart('immediate') },
-	restart => sub { restart('fast') },
-	clock => sub { set_clock($server, sprintf('%+.1f', rand(6) - 3)) },
-	clock_right => sub { set_clock($server, '+0') });
-
-while (now() < $began + $seconds)
-{
-	my $fault = pick('fault');
-
-	sleep(rand(0.6));
-	next if $fault =~ /^clock/ && !can_set_clock();
-	$make{$fault}->();
-	$faults{$fault}++;
-}
-
-#
 # The end: no row is written any more, and the clock is further than it ever was
-#
-sub wait_for_clients
+unlink("$dir/go");
+until (@clients == grep { -e "$dir/$_.done" } @clients)
 {
-	my ($names) = @_;
-
-	waitpid($_->{pid}, 0) foreach (grep { $_->{name} =~ $names } @clients);
-	return;
+	try_sql("SELECT pg_terminate_backend(pid) $of_clients");
+	sleep(0.1);
 }
-
-set_clock($server, '+4') if can_set_clock();
-append_to_file("$dir/stop", '');
-wait_for_clients(qr/^writer/);
-foreach my $sql (split(/\n/, $server->safe_psql('postgres', "SELECT format('%s PREPARED %L', CASE WHEN random() < 0.5 THEN 'COMMIT' ELSE 'ROLLBACK' END, gid) FROM pg_prepared_xacts")))
-{
-	$server->safe_psql('postgres', $sql);
-}
-# what has just been asked for the last time may still be open, and a node ahead of the clock
-ok( $server->poll_query_until('postgres', 'SELECT scru64_watermark() > greatest((SELECT max(id) FROM event), (SELECT max(id) FROM parted))'),
+set_clock($server, '+4');
+$server->poll_query_until('postgres', 'SELECT true') or die 'the server has gone';
+$server->safe_psql('postgres', "SELECT format('%s PREPARED %L', CASE WHEN random() < 0.5 THEN 'COMMIT' ELSE 'ROLLBACK' END, gid) FROM pg_prepared_xacts \\gexec");
+ok($server->poll_query_until('postgres', 'SELECT scru64_watermark() > greatest((SELECT max(id) FROM event), (SELECT max(id) FROM parted))'),
 	'at the end the watermark is above all rows');
-append_to_file("$dir/last", '');
-wait_for_clients(qr/./);
 
-#
-# What was wrong, and what was done
-#
-my %counts = (IDs => 0, prepared => 0, calls => 0, 'rows read' => 0);
-my $wrong = '';
-foreach my $client (@clients)
-{
-	my $report = -e "$dir/$client->{name}.report" ? read_file("$dir/$client->{name}.report") : "wrong: $client->{name} has died\n";
-
-	foreach my $line (split(/\n/, $report))
-	{
-		$line =~ /^(.*)\t(\d+)$/ ? ($counts{$1} += $2) : ($wrong .= "$line\n");
-	}
-}
-is($wrong, '', 'nothing was wrong with what any client got');
-
-my ($watermarks, $early, $early_ids) = early_ids($dir);
-is($early_ids, '', 'no ID was issued below a watermark that was reported before');
-
-my ($missed, $undone) = (0, 0);
-my %rows;
-foreach my $table ('event', 'parted')
-{
-	$server->safe_psql('postgres', "\\pset fieldsep ' '\n\\o $dir/$table.rows\nSELECT id, lax FROM $table ORDER BY id");
-	$rows{$table} = $server->safe_psql('postgres', "SELECT count(*) FROM $table");
-	cmp_ok($rows{$table}, '>', 100, "rows in $table");
-}
+# A statement is ended, the clock is far behind, a transaction has failed, not begun, or cannot be serialized; of prepared
+# ones there are as many as may be, or the name is taken, or gone.
+my $expected = qr/^(57P0[123]|57014|58000|25P0[12]|3B001|34000|26000|42P05|40001|53200|42710|42704|55000: (prepared transaction|there is no watermark))/;
+my ($other) = grep { $_ !~ $expected } map { read_file("$dir/$_.err") =~ /ERROR:  (.*)/g } @clients;
+is($other, undef, 'no other error, and no ID below a watermark that was there before');
 foreach my $reader (@readers)
 {
-	my ($name, $table, undef, $may_be_lost) = @{$reader};
-	my ($of_reader, $undone_of_reader, $what) = compare("$dir/$table.rows", "$dir/$name.read", $may_be_lost);
+	my $file = "$dir/" . join('_', @{$reader}) . '.read';
+	my $rows = "\\pset fieldsep ' '\nSELECT id, lax FROM $reader->[1]";
+	my @there = split(/\n/, $server->safe_psql('postgres', $rows));
+	my @read = split(/\n/, read_file($file));
+	my $last = substr($read[-1], 0, 12);
+	my $at_once = @read - 1;
 
-	is($what, '', "$name: has read all rows of $table, each once, in order");
-	$missed += $of_reader;
-	$undone += $undone_of_reader;
+	push @read, split(/\n/, $server->safe_psql('postgres', "$rows WHERE id > '$last' AND id < scru64_watermark() ORDER BY id"));
+	my @wrong = map { "$read[$_] after $read[ $_ - 1 ]" } grep { $read[$_] le $read[ $_ - 1 ] } (1 .. $#read);
+	shift @read;
+	my %is_there = map { $_ => 1 } @there;
+	my %is_read = map { $_ => 1 } @read;
+	push @wrong, (map { "missed $_" } grep { !$is_read{$_} } @there), map { "$_ is not there" } grep { !$is_there{$_} && !/t$/ } @read;
+	is($wrong[0], undef, "@{$reader}: all rows are read, once, in order");
+	cmp_ok($at_once, '>', 100, "@{$reader}: $at_once of " . @there . ' while they were written');
 }
 is(join("\n", logged($server, qr/PANIC:|TRAP:/)), '', 'no PANIC, no assertion');
-
-note("SCRU64_SEED=$seed, $seconds s, " . ($preloads ? '' : 'not ') . 'preloaded');
-note(sum(values %rows) . " rows ($counts{IDs} IDs seen, $counts{prepared} transactions prepared), "
-	  . @readers . " readers, $counts{calls} calls, " . sum(0, values %faults) . ' faults ('
-	  . join(', ', map { "$_ $faults{$_}" } sort keys %faults)
-	  . "), $missed missed, $early early IDs, $counts{'rows read'} rows read, $undone of them undone by crashes, $watermarks watermarks compared");
-note(join(', ', map { "$_: $counts{$_}" } sort grep { /error|connections/ } keys %counts));
 $server->stop;
 done_testing();

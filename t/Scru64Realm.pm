@@ -26,16 +26,13 @@ our @EXPORT = qw(
   lease_sql
   leave_behind
   make_realm_template
-  new_window
   ok_apart
   ok_from
   ok_promised_once
   overlaps
   promoted_copy
-  raise_limit
   realm_of_template
   renew
-  renew_sql
   somebody_else
   start_realm
   windows_of
