@@ -18,17 +18,6 @@ $realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
 # what the servers ask for
 $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 
-# kill -9 of a session
-sub crash
-{
-	my ($server) = @_;
-	my $session = open_session($server);
-
-	kill_process($server, $session->query_safe('SELECT pg_backend_pid()'));
-	$session->{run}->finish;
-	return;
-}
-
 #
 # How long a lease is asked for, however old it is, and when it is renewed.  A reload has
 # it renewed at once.
