@@ -193,7 +193,7 @@ foreach my $case ([ 'a session', $server_a ], [ 'the worker', $server_a ], [ 'a 
 	my $before = lease_of($server);
 	my $victim = $what eq 'a session' ? $session->query_safe('SELECT pg_backend_pid()') : lease_sql($server, 'worker_pid');
 
-	kill_process($server, $victim);
+	crash($server, $victim);
 	$session->{run}->finish if $what eq 'a session';
 	my $after = wait_for_lease($server);
 	if ($server == $server_a) { goes_on_ok($after, $before, "kill -9 of $what: the same node goes on"); }

@@ -155,7 +155,7 @@ my $expires = lease_sql($server_a, 'extract(epoch FROM expires_at)::numeric(20,3
 my ($before) = try_generate($server_a);
 isnt($before, '', 'the realm is away, and there are IDs');
 # crashes are no matter
-kill_process($refused, lease_sql($refused, 'worker_pid'));
+crash($refused, lease_sql($refused, 'worker_pid'));
 SKIP:
 {
 	skip 'processes are not forked: a crash takes the lease', 2 if !$forks;

@@ -88,7 +88,7 @@ $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 	my $worker = lease_sql($server, 'worker_pid');
 	kill('STOP', $worker);
 	$server->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
-	kill_process($server, $worker);
+	crash($server, $worker);
 	$node = wait_for_lease($server);
 	ok($node ne '' && $node ne $other, "the ceiling was set, and then a crash: another node, $other, $node");
 	end_loads();

@@ -27,7 +27,6 @@ our @EXPORT = qw(
   fleet_server
   goes_on_ok
   ids_of
-  kill_process
   lease_of
   lease_sql
   make_realm
@@ -152,19 +151,6 @@ sub signal_server
 	my @pids = ($pid, children_of($pid));
 
 	kill($signal, $signal eq 'CONT' ? reverse(@pids) : @pids);
-	return;
-}
-
-# kill -9 of a process of a server, which then starts all its processes anew.
-sub kill_process
-{
-	my ($server, $pid) = @_;
-	my $pattern = 'all server processes terminated; reinitializing';
-	my $before = logged($server, $pattern);
-
-	kill('KILL', $pid);
-	wait_until(sub { logged($server, $pattern) > $before }) or die 'no crash';
-	$server->poll_query_until('postgres', 'SELECT true') or die 'the server does not restart';
 	return;
 }
 
