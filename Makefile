@@ -64,6 +64,7 @@ NO_TAP_TESTS = they need the Perl module IPC::Run, on Debian and Ubuntu the pack
 else
 TAP_TESTS = 1
 endif
+PROVE_TESTS ?= t/*/*.pl
 
 EXTRA_CLEAN = tmp_check scru64-*.zip
 
@@ -129,7 +130,7 @@ clean-unit:
 # Is each broken rule of the realm's SQL found?  Of what is installed, as installcheck
 .PHONY: sim-realm-mutants
 sim-realm-mutants:
-	$(MAKE) installcheck REGRESS= PROVE_TESTS=t/022_realm_simulator.pl PROVE_FLAGS=-v \
+	$(MAKE) installcheck REGRESS= PROVE_TESTS=t/realm/simulator.pl PROVE_FLAGS=-v \
 		SCRU64_SEED=1 SCRU64_REALM_MUTANTS=.
 
 # The archives of a release, of what is committed: for PGXN, and Debian's .orig.tar.gz.  They

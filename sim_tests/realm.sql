@@ -1,4 +1,4 @@
--- The world of t/022_realm_simulator.pl, which makes a function of each "step NAME: what is selected"
+-- The world of t/realm/simulator.pl, which makes a function of each "step NAME: what is selected"
 CREATE SCHEMA sim;		-- the world: numbers, times in microseconds
 CREATE SCHEMA step;		-- what may happen in it: "step NAME: what is selected"
 

@@ -1,0 +1,136 @@
+# Servers that were started from one base backup: with node specs of their own they
+# issue no ID that another one issues; with the same node spec they do.  And what the
+# programs for backups and checks make of the page.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use File::Copy;
+use Scru64Fault;
+use Scru64Test;
+
+my $main = new_node('main', allows_streaming => 1, extra => ['--data-checksums']);
+$main->append_conf('postgresql.conf', "scru64.node_spec = '1/8'");
+start_server($main);
+my $page_size = $main->safe_psql('postgres', 'SHOW block_size');
+$main->safe_psql('postgres',
+	'CREATE EXTENSION scru64; CREATE TABLE ids (id scru64 DEFAULT scru64_generate())');
+
+# The backup is taken while the server generates.
+my %received;
+my $load = start_load($main, '1/8' => 2);
+$main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
+$main->backup('main');
+SKIP:
+{
+	skip 'there is no pg_verifybackup', 1 if !has_program('pg_verifybackup');
+	command_ok([ 'pg_verifybackup', $main->backup_dir . '/main' ], 'pg_verifybackup');
+}
+$main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
+sleep(0.2);
+
+my %copies;
+foreach my $n (2, 3)
+{
+	my $copy = PostgreSQL::Test::Cluster->new("copy_$n");
+
+	$copy->init_from_backup($main, 'main');
+	$copy->append_conf('postgresql.conf', "scru64.node_spec = '$n/8'");
+	is(-s page_file($copy), $page_size, "copy $n has the page");
+	start_server($copy);
+	$copies{$n} = $copy;
+}
+
+# All three at once.
+my @loads = ($load, map { start_load($copies{$_}, "$_/8" => 2) } sort keys %copies);
+sleep(0.5);
+end_load($_) foreach (@loads);
+is(record_load(\%received, $_), '', 'servers with node specs of their own: no error') foreach (@loads);
+is(record_problems(\%received), '', 'no ID twice on any of them');
+my %servers;
+foreach my $spec (sort keys %received)
+{
+	cmp_ok(number_of_ids(\%received, $spec), '>', 100, "there are IDs of $spec");
+	$servers{$_}++ foreach (keys %{ $received{$spec}{ids} });
+}
+is(scalar(grep { $_ > 1 } values %servers), 0, 'no ID on two of them');
+ok( defined $received{'2/8'} && $received{'2/8'}{greatest} ne '',
+	'a node that the backup does not know generates at once');
+
+# A copy that takes the place of the main server goes on with its node.
+SKIP:
+{
+	skip 'amcheck is not installed', 1
+	  if $main->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'") == 0;
+	$main->command_ok([ 'pg_amcheck', '--all', '--install-missing' ], 'pg_amcheck');
+}
+$main->stop;
+foreach my $n (2, 3)
+{
+	is( $copies{$n}->safe_psql(
+			'postgres', q(
+SET scru64.node_spec = '1/8';
+WITH last AS MATERIALIZED (SELECT max(id) AS id FROM ids)
+SELECT g > id FROM last, scru64_generate() g
+)),
+		't',
+		"copy $n: the main server's node is above the rows in the backup");
+}
+
+# The same node spec on both: each server issues what the other one does.  Only who
+# assigns the node specs can see to it that this is not so.
+my %same;
+foreach my $n (2, 3)
+{
+	$same{$_}++
+	  foreach (split(/\n/,
+			$copies{$n}->safe_psql('postgres', "SET scru64.node_spec = '4/20'; SELECT scru64_generate(300)")));
+}
+cmp_ok(scalar(grep { $_ > 1 } values %same), '>', 0,
+	'two servers with one node spec give the same IDs');
+
+$_->stop foreach (values %copies);
+
+#
+# pg_checksums checks the page as any other.  It may be moved away meanwhile, as a
+# server that switches checksums on while it runs passes by the page: what it lacks
+# then is its checksum, and it has one of its own.
+#
+my $data = $main->data_dir;
+my $page = page_file($main);
+my $away = $main->basedir . "/page";
+
+sub goes_on_ok
+{
+	my ($name) = @_;
+	my $lost = logged($main, 'the ceiling of scru64 was lost');
+
+	start_server($main);
+	issues_ok($main, \%received, '1/8', $name);
+	is($lost, 0, "$name: the ceiling was not lost");
+	$main->stop;
+	return;
+}
+
+goes_on_ok('checksums on');
+SKIP:
+{
+	skip 'there is no pg_checksums', 9 if !has_program('pg_checksums');
+	command_ok([ 'pg_checksums', '--check', $data ], 'pg_checksums --check');
+	command_ok([ 'pg_checksums', '--disable', $data ], 'pg_checksums --disable');
+	goes_on_ok('checksums off');
+	move($page, $away) or die "could not move $page: $!";
+	command_ok([ 'pg_checksums', '--enable', $data ], 'pg_checksums --enable without the page');
+	move($away, $page) or die "could not move $page: $!";
+	command_fails([ 'pg_checksums', '--check', $data ], 'the page has no checksum');
+	goes_on_ok('checksums on, the page has none');
+	command_ok([ 'pg_checksums', '--check', $data ], 'the page has one again');
+}
+
+# Damaged, it is damaged with checksums, too.
+my $text = read_file($page);
+substr($text, 34, 1) = chr(ord(substr($text, 34, 1)) ^ 4);
+replace_file($page, $text);
+start_server($main);
+refused_ok($main, '1/8', qr/ERROR:  XX001: file "global\/9864" is damaged/, 'damaged, with checksums');
+$main->stop;
+done_testing();

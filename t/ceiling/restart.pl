@@ -1,0 +1,219 @@
+# The server is restarted, crashes and is killed under load: no ID twice, and
+# after each start every ID is above all that were received before.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use List::Util qw(shuffle);
+use Scru64Fault;
+use Scru64Test;
+
+my $node = new_node('main');
+$node->append_conf('postgresql.conf', 'restart_after_crash = on');
+start_server($node);
+$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
+
+# The nodes of the load, and how many sessions each has.  A tick has room for a
+# few IDs of the last one, so it is ahead of the clock.
+my %sessions = ('1/8' => 3, '700/12' => 2, '5/20' => 1);
+
+my %faults = (
+	'restart, fast' => sub { $node->stop('fast') },
+	'restart, immediate' => sub { $node->stop('immediate') },
+	'kill -9 of a backend' => sub {
+		crash($node, $node->safe_psql('postgres',
+				"SELECT pid FROM pg_stat_activity WHERE application_name = 'load' ORDER BY random() LIMIT 1"));
+	},
+	'kill -9 of the postmaster' => sub { kill_server($node) });
+my @rounds = shuffle((sort keys %faults) x 2);
+
+my %received;
+my $round = 0;
+
+foreach my $fault (@rounds)
+{
+	my $name = 'round ' . ++$round . ", $fault";
+	# the node that is ahead waits after a start: only sometimes is there time
+	my $load = start_load($node, map { $_ => $sessions{$_} }
+		  grep { $_ ne '5/20' || $round == 1 } keys %sessions);
+
+	sleep(rand(0.3));
+	$faults{$fault}->();
+	finish_load($load);
+	is(record_load(\%received, $load), '', "$name: no other error");
+	is(record_problems(\%received), '', "$name: no ID twice, none too low");
+	start_server($node) if $fault ne 'kill -9 of a backend';
+}
+
+foreach my $spec (sort keys %sessions)
+{
+	record_ids(\%received, $spec,
+		[ $node->safe_psql('postgres', "SET scru64.node_spec = '$spec'; SELECT scru64_generate()") ]);
+	# of the saturated one there are as many as the clock has time for
+	cmp_ok(number_of_ids(\%received, $spec), '>', $spec eq '5/20' ? 0 : 100, "IDs of $spec were received");
+}
+is(record_problems(\%received), '', 'the last start: no ID twice, none too low');
+note(log_counts(\%received));
+
+#
+# Restarts in a row: no wait for the first ID, and the lead over the clock does not grow.
+#
+my $ahead = 16 * 0.256;
+
+# The first ID of a node after a start: how often sessions have waited, and its lead.
+sub first_id
+{
+	my ($spec) = @_;
+	my ($id, $lead, $waits) = split(/\|/, $node->safe_psql('postgres', qq(
+SET scru64.node_spec = '$spec';
+SELECT id, extract(epoch FROM scru64_timestamp(id) - clock_timestamp()),
+	(SELECT sum(waits) FROM scru64_generators)
+FROM scru64_generate() id)));
+
+	record_ids(\%received, $spec, [$id]);
+	return ($waits, $lead);
+}
+
+$node->stop;
+# until nothing is ahead of the clock any more
+my $wait = unpack('x32 Q', read_file(page_file($node))) * 0.256 - time();
+sleep($wait + 0.5) if $wait > 0;
+foreach my $restart (1 .. 6)
+{
+	start_server($node);
+	my ($waits, $lead) = first_id('1/8');
+	is($waits, 0, "restart $restart in a row: an ID at once");
+	cmp_ok($lead, '<', $ahead + 0.3, "restart $restart in a row: at most four seconds ahead");
+	($waits, $lead) = first_id("20$restart/12");
+	is($waits, 0, "restart $restart in a row: an ID of another node at once");
+	$restart % 2 ? $node->stop : kill_server($node);
+}
+is(record_problems(\%received), '', 'restarts in a row: no ID twice, none too low');
+
+# A saturated node is ahead by the allowance, and starts there.
+start_server($node);
+add_give($node);
+foreach my $how ('fast', 'immediate')
+{
+	my @ids = split(/\n/, $node->safe_psql('postgres', "SELECT make_busy('6/20')"));
+	record_ids(\%received, '6/20', \@ids);
+	$node->stop($how);
+	start_server($node);
+	my ($waits, $lead) = first_id('6/20');
+	is($waits, 0, "saturated, $how: an ID at once");
+	cmp_ok($lead, '<', 10, "saturated, $how: not ahead by more than it was");
+	($waits, $lead) = first_id('1/8');
+	is($waits, 0, "saturated, $how: an ID of another node at once");
+}
+is(record_problems(\%received), '', 'saturated: no ID twice, none too low');
+
+# An allowance that is smaller after the restart: an error, or a wait until the clock is
+# there.
+foreach my $small ('1s', '7s')
+{
+	my @ids = split(/\n/, $node->safe_psql('postgres', "SELECT make_busy('6/20')"));
+	record_ids(\%received, '6/20', \@ids);
+	$node->append_conf('postgresql.conf', "scru64.rollback_allowance = $small");
+	$node->restart;
+	my $session = open_session($node);
+	my ($out, $err) = try_statement($session, "SET scru64.node_spec = '6/20'; SELECT scru64_generate()");
+	$session->quit;
+	if ($small eq '1s')
+	{
+		is($out, '', 'allowance much lowered: no ID');
+		like($err, qr/ERROR:  58000: .*\nDETAIL:  .*\nHINT:  .*scru64_set_ceiling/, 'allowance much lowered: an error that says what to do');
+	}
+	else
+	{
+		is($err, '', 'allowance lowered: no error');
+		record_ids(\%received, '6/20', [$out]);
+	}
+	$node->append_conf('postgresql.conf', 'scru64.rollback_allowance = 10s');
+	$node->restart;
+}
+record_ids(\%received, '6/20', [ $node->safe_psql('postgres', "SET scru64.node_spec = '6/20'; SELECT scru64_generate()") ]);
+is(record_problems(\%received), '', 'allowance lowered: no ID twice, none too low');
+
+#
+# Killed while sessions wait, because their node is ahead by the full allowance: no ID
+# twice, and soon it goes on.
+#
+# The default allowance of 10 s is 39 ticks.
+my $allowance = 10;
+
+# Ask sessions of a node for IDs until it is as far ahead of the clock as it may
+# be, and kill the server at that moment, while the sessions wait.
+sub kill_when_ahead
+{
+	my ($spec, $lead, $name) = @_;
+	my $load = start_load($node, $spec => 4);
+
+	# nothing is ahead by more, but what the view computes with the clock
+	ok( $node->poll_query_until(
+			'postgres', qq(
+SELECT lead BETWEEN interval '$lead s' - interval '600 ms' AND interval '$lead s' AND waits > 0
+FROM scru64_generators
+WHERE node_id || '/' || node_id_size = '$spec')),
+		"$name: the node is ahead by the allowance");
+	kill_server($node);
+	finish_load($load);
+	is(record_load(\%received, $load), '', "$name: no error");
+	is(record_problems(\%received), '', "$name: no ID twice, none too low");
+	return;
+}
+
+# The node goes on, within so many seconds.
+sub goes_on_ok
+{
+	my ($spec, $seconds, $name, $set) = @_;
+	my $session = open_session($node);
+	my $began = time();
+	my ($out, $err) = try_statement($session, "SET scru64.node_spec = '" . ($set || $spec) . "'; SELECT scru64_generate(3)");
+
+	is($err, '', "$name: no error");
+	cmp_ok(time() - $began, '<', $seconds, "$name: soon");
+	record_ids(\%received, $spec, [ split(/\n/, $out) ]);
+	is(record_problems(\%received), '', "$name: no ID twice, none too low");
+	$session->quit;
+	return;
+}
+
+kill_when_ahead('1/20', $allowance, 'overloaded');
+start_server($node);
+goes_on_ok('1/20', 2 * $allowance, 'overloaded, after kill -9');
+
+# Restarts in a row, at once, and with IDs in between.
+kill_when_ahead('1/20', $allowance, 'three restarts');
+foreach my $restart (1 .. 3)
+{
+	start_server($node);
+	kill_server($node);
+}
+start_server($node);
+goes_on_ok('1/20', 2 * $allowance, 'after three restarts in a row');
+# A node spec that continues after an ID ahead of the clock: what was issued after
+# that is kept, too.
+my $previous = $node->safe_psql('postgres',
+	"SELECT scru64_from_parts(clock_timestamp() + interval '9 s', 9 << 4 | 3)");
+
+record_ids(\%received, '9/20', [$previous]);
+goes_on_ok('9/20', 1, 'a previous ID ahead of the clock', "$previous/20");
+kill_server($node);
+start_server($node);
+goes_on_ok('9/20', 2 * $allowance, 'a previous ID ahead of the clock, after kill -9');
+
+# However small the allowance: a node that was killed at the time of the clock, or
+# ahead of it, goes on when the clock has passed what its ceiling was.
+foreach my $seconds (0, 1)
+{
+	my $spec = 2 + $seconds . '/20';
+
+	set_parameter($node, 'scru64.rollback_allowance', $seconds ? '1s' : '0');
+	# the ceiling is that of the other nodes, and this one is new
+	$node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+	kill_when_ahead($spec, $seconds, "allowance $seconds s");
+	start_server($node);
+	goes_on_ok($spec, 2 * $seconds + 5, "allowance $seconds s, after kill -9");
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,180 @@
+# Rules of leases one by one, with clocks that are set: what is resumed, for how long
+# leases are asked for, and a realm that was promoted and has lost some.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Fault;
+use Scru64Lease;
+use Scru64Test;
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+my $template = make_template('template', allows_streaming => 1);
+my $realm = make_realm($template, 'realm', clock => '+0');
+$realm->safe_psql('realm', "SELECT scru64_realm.set_guard('0 s', true)");
+# what the servers ask for
+$realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
+
+#
+# How long a lease is asked for, however old it is, and when it is renewed.  A reload has
+# it renewed at once.
+#
+{
+	my $server = fleet_server($template, 'asks', fleet_lines($realm, lease_ttl => '20min') . $preload);
+	my $asked = sub {
+		return map { /\$\d = '(\d+):(\d+):(\d+)'/ ? $1 * 3600 + $2 * 60 + $3 : () } logged($realm, 'DETAIL: .*[Pp]arameters: ');
+	};
+	my @fractions;
+
+	isnt(wait_for_lease($server), '', 'a lease');
+	foreach my $n (1 .. 4)
+	{
+		my $renewed = lease_sql($server, 'renewed_at');
+
+		$server->reload;
+		wait_until(sub { lease_sql($server, "renewed_at > '$renewed' AND next_attempt_at > now() + '10 s'") eq 't' });
+		# the view shows it by the server's clock, which is the realm's here
+		push @fractions, lease_sql($server, "3 * extract(epoch FROM next_attempt_at - renewed_at) / least(1200, extract(epoch FROM expires_at - renewed_at) - 10)");
+	}
+	# each time with the rollback allowance of 10 s, and a second, on top
+	is(join(' ', $asked->()), join(' ', (1211) x 5), 'the lease and each renewal: for the setting');
+	is(join(' ', grep { $_ < 0.89 || $_ > 1.11 } @fractions), '', 'the next one is after a third, give or take a tenth');
+	my ($least, @more) = sort { $a <=> $b } @fractions;
+	cmp_ok($more[-1] - $least, '>', 0.005, 'not always after the same part: ' . join(' ', map { sprintf('%.3f', $_) } @fractions));
+	# a realm's clock that was set back costs nobody a lease
+	my $node = lease_of($server);
+	my $renewed = lease_sql($server, 'renewed_at');
+	set_clock($realm, '-1800');
+	$server->reload;
+	ok(wait_until(sub { lease_sql($server, "renewed_at > '$renewed' AND worker_pid IS NOT NULL AND next_attempt_at > now()") eq 't' }), "a realm's clock is set back: the lease is renewed");
+	# a new one might be had every ten seconds
+	sleep(10);
+	isnt((try_generate($server))[0], '', 'and there are IDs');
+	is(lease_of($server), $node, 'of the same node');
+	# nor is a day that is left asked for
+	$renewed = lease_sql($server, 'renewed_at');
+	set_clock($realm, '-86400');
+	configure_server($server, "scru64.lease_node_id_size = 11\n");
+	wait_until(sub { lease_sql($server, "renewed_at > '$renewed'") eq 't' });
+	is(join(' ', grep { $_ > 1211 } $asked->()), '', 'nor is a lease of another size asked for longer than that');
+	set_clock($realm, '+0');
+	$server->stop;
+}
+
+#
+# What a crash leaves of a lease: the same postmaster goes on with it if all that was
+# issued lies in its window.
+#
+{
+	my $server = fleet_server($template, 'resumes', fleet_lines($realm) . $preload, clock => '+0');
+	my $node = wait_for_lease($server);
+
+	begin_load($server, 1);
+	crash($server);
+	goes_on_ok(wait_for_lease($server), $node, 'a crash: the same node goes on');
+	# a configured node, with a clock that is ahead, has the ceiling beyond the window
+	set_clock($server, '+7200');
+	$server->safe_psql('postgres', "SET scru64.node_spec = '1000/10'; SELECT scru64_generate()");
+	set_clock($server, '+0');
+	crash($server);
+	my $other = wait_for_lease($server);
+	ok($other ne '' && $other ne $node, "a ceiling beyond the end of the window: another node, $node, $other");
+	is(scalar(logged($server, "the lease of node $node goes on")), $forks ? 1 : 0, 'the first one went on only once');
+	is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'resumes'"), $forks ? 2 : 3, 'and is free when its lease is over');
+	# a lease that scru64_set_ceiling() has ended, before the worker knows
+	my $worker = lease_sql($server, 'worker_pid');
+	kill('STOP', $worker);
+	$server->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
+	crash($server, $worker);
+	$node = wait_for_lease($server);
+	ok($node ne '' && $node ne $other, "the ceiling was set, and then a crash: another node, $other, $node");
+	end_loads();
+
+	# Nothing was issued, and a clock that is behind: the ceiling is before the window.
+	my $behind = fleet_server($template, 'behind', fleet_lines($realm) . $preload, clock => '-3600');
+	ok(wait_until(sub { lease_of($behind) }), 'a server whose clock is behind has a lease');
+	for my $crash (1 .. 2)
+	{
+		like((try_generate($behind))[1], qr/ERROR:  58000: the clock is too far behind/, 'and no ID');
+		crash($behind) if $crash == 1;
+		ok(wait_until(sub { lease_of($behind) }), 'nor after a crash');
+	}
+	# The ceiling is in the window, and farther ahead of the clock than an ID may be.
+	my $ahead = fleet_server($template, 'ahead', fleet_lines($realm) . $preload, clock => '+0');
+	wait_for_lease($ahead);
+	set_clock($ahead, '+100');
+	$ahead->safe_psql('postgres', "SET scru64.node_spec = '1001/10'; SELECT scru64_generate()");
+	set_clock($ahead, '+0');
+	crash($ahead);
+	ok(wait_until(sub { (try_generate($ahead))[0] =~ /^\w{12}$/ }), 'a ceiling that is far ahead: another node gives IDs all the same');
+	$_->stop foreach ($server, $behind, $ahead);
+}
+
+#
+# A realm's asynchronous standby is promoted.  It knows the lease of one server, and not
+# that of another.
+#
+{
+	my $standby = add_standby($template, $realm, 'realm_2', clock => '+0');
+	my $lines = fleet_lines($realm,
+		realm => sprintf('host=%s,%s port=%s,%s dbname=realm user=fleet target_session_attrs=read-write',
+			(map { $_->host } $realm, $standby), (map { $_->port } $realm, $standby)));
+	my $known = fleet_server($template, 'known', $lines . $preload);
+	my $node = wait_for_lease($known);
+	catch_up($realm, $standby);
+	$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
+	$standby->reload;
+	$realm->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication')
+	  or die 'the standby still follows';
+	# in a half of its own: the owner of the realm will not tell the truth
+	my $lost = fleet_server($template, 'lost', $lines . "scru64.lease_within = '1/1'\n" . $preload);
+	my $node_lost = wait_for_lease($lost);
+	begin_load($_, 1) foreach ($known, $lost);
+	sleep(0.5);
+	$realm->stop('immediate');
+	$standby->promote;
+	my $expires = lease_sql($known, 'expires_at');
+	my $fresh = fleet_server($template, 'fresh', $lines . $preload);
+
+	my $waits = qr/realm grants no new lease until \d{4}-\d\d-\d\d \S+/;
+	like(wait_until(sub { try_generate($fresh); lease_sql($fresh, 'last_error') =~ /($waits)/ ? $1 : '' }), $waits, 'a promoted realm: a server that starts hears until when there is no lease');
+	like(lease_sql($fresh, 'last_error'), $waits, 'so does the view');
+	is(scalar(logged($fresh, "the realm has not given.*$waits")), 1, 'and the log, once');
+	$_->reload foreach ($known, $lost);
+	ok(wait_until(sub { $standby->safe_psql('realm', "SELECT expires_at > '$expires' FROM scru64_realm.leases WHERE node = '$node'") eq 't' }),
+		'renewals go on');
+	like(lease_sql($known, 'node_spec, state, failures'), qr{^\Q$node\E\|held\|0$}, 'the server has not noticed');
+	like(wait_until(sub { try_generate($lost); lease_sql($lost, 'last_error') =~ /($waits)/ ? $1 : '' }), $waits, 'a lease that it does not know is not renewed');
+	isnt((try_generate($lost))[0], '', 'and is used to its end');
+	isnt((try_generate($known))[0], '', 'IDs where it is known');
+	$standby->safe_psql('realm', 'SELECT scru64_realm.nothing_was_lost()');
+	$_->reload foreach ($fresh, $lost);
+	# by itself it would grant them after 161 s
+	ok(wait_until(sub { try_generate($_); lease_sql($_, "state = 'held' AND failures = 0") eq 't' }), 'its owner says that nothing was lost: ' . $_->name . ' has a lease') foreach ($fresh, $lost);
+	is(lease_of($known), $node, 'and the other one its own');
+	end_loads();
+	start_server($realm);
+	ok_ids([ $realm, $standby ], 'all of them', 1000);
+	$_->stop foreach ($known, $lost, $fresh);
+}
+
+#
+# Another name
+#
+{
+	my $server = fleet_server($template, 'named', fleet_lines($realm) . $preload);
+	my $node = wait_for_lease($server);
+
+	configure_server($server, "scru64.lease_holder = 'another'\n");
+	ok(wait_until(sub { lease_sql($server, 'holder') eq 'another' }), 'another name is in the view');
+	is(lease_of($server), $node, 'the lease goes on');
+	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '$node'"), 'named', 'the realm has the old name');
+	$server->restart;
+	wait_for_lease($server);
+	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '" . lease_of($server) . "'"), 'another', 'until the next lease');
+	$server->stop;
+}
+done_testing();

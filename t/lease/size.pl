@@ -1,0 +1,194 @@
+# The size of a leased node follows the load: it grows while sessions have to wait for
+# the clock, goes back when little of it is used, and nobody notices but by the speed:
+# whatever the rollback allowance is beside the ttl, whatever the clocks say, whatever is
+# configured.
+#
+# SCRU64_LOAD_SIZE: node_id_size of a quiet server, which two bits less are enough for;
+# SCRU64_LOAD_SECONDS: how long the load goes on.  With 8 and 30 it is 600,000 IDs a
+# second, from two sessions.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Fault;
+use Scru64Lease;
+use Scru64Test;
+
+my $quiet = $ENV{SCRU64_LOAD_SIZE} || 12;
+my $busy = $quiet - 2;
+my $seconds = $ENV{SCRU64_LOAD_SECONDS} || 12;
+
+# 2.34 times what the quiet size can give
+my $rate = 2.34 * 2**(24 - $quiet) / 0.256;
+
+my $template = make_template('template');
+my $realm = make_realm($template, 'realm', clock => '+0');
+
+# A server that leases a node, of 10 seconds if no parameter of fleet_lines() says otherwise.
+sub server_with_lease
+{
+	my ($name, $allowance, $lines, %params) = @_;
+	my $server = fleet_server($template, $name,
+		$lines . fleet_lines($realm, lease_ttl => '10s', lease_node_id_size => $quiet, lease_node_id_size_min => $busy, %params)
+		  . "scru64.rollback_allowance = '$allowance'\nrestart_after_crash = on\n");
+
+	isnt(wait_for_lease($server), '', "$name: a lease");
+	return $server;
+}
+
+sub waits_of
+{
+	my ($server) = @_;
+	my $node = lease_of($server);
+
+	return $node . ' ' . $server->safe_psql('postgres', "SELECT waits FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'");
+}
+
+# Does a server wait for the realm, which has been asked for a lease?
+sub is_leasing
+{
+	return $realm->safe_psql('realm', "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%scru64_realm.lease(%' AND wait_event_type = 'Lock'");
+}
+
+#
+# A hot server and a cold one
+#
+my $hot = server_with_lease('hot', '2s', $preload);
+my $cold = server_with_lease('cold', '2s', '');
+is(size_of($hot), $quiet, 'the size of a quiet server');
+is(lease_sql($hot, 'size_changed_at, size_reason'), '|', 'which has not changed');
+begin_streams($hot, $rate, $seconds, 2);
+begin_streams($cold, 200, $seconds, 1);
+sleep($seconds * 2 / 3);
+my $before = waits_of($hot);
+sleep($seconds / 3 - 1);
+is(waits_of($hot), $before, 'hot: nobody waits in the end');
+is(size_of($hot), $busy, 'hot: it has grown');
+is(size_of($cold), $quiet, 'cold: it has not');
+is(lease_sql($hot, "size_changed_at BETWEEN now() - '1 min'::interval AND now(), size_reason"),
+	't|sessions had to wait for the clock', 'the view says when and why');
+is( $realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE node_id_size = $busy) FROM scru64_realm.leases WHERE holder = 'hot'"),
+	'1|1', 'the realm has the old one back');
+ok_streams('a hot server and a cold one');
+like(slurp_file($hot->logfile), qr{LOG:  the node of this server is \d+/$busy now, and was \d+/$quiet: sessions had to wait for the clock\n}, 'a line in the log');
+
+#
+# Quiet again, while two others want to grow and there is room for one
+#
+my ($one, $two) = map { server_with_lease($_, '2s', '', lease_within => '1/' . ($busy - 1)) } qw(one two);
+begin_streams($_, $rate, 9, 1) foreach ($one, $two);
+ok(wait_until(sub { size_of($one) == $busy || size_of($two) == $busy }), 'one of two grows');
+my ($grown, $other) = size_of($one) == $busy ? ($one, $two) : ($two, $one);
+like(wait_until(sub { lease_sql($other, 'size_reason') }), qr/^no node of node_id_size $busy instead of $quiet: .*full/, 'the other one says why it does not');
+is(lease_sql($other, 'state, failures, node_id_size'), "held|0|$quiet", 'and goes on');
+like(slurp_file($other->logfile), qr/LOG:  this server has got no node of node_id_size $busy instead of $quiet: /, 'in the log, too');
+ok_streams('two that are busy');
+my @told = slurp_file($other->logfile) =~ /no node of node_id_size/g;
+is(scalar(@told), 1, 'not again and again');
+
+ok(wait_until(sub { size_of($hot) == $quiet }), 'quiet again: it goes back');
+is(lease_sql($hot, 'size_reason'), 'little of the node was used', 'and says why');
+
+#
+# A hand-over that is slow, and one whose worker is killed in the middle.  No renewal
+# is due meanwhile.
+#
+configure_server($hot, "scru64.lease_ttl = '1h'\n");
+ok(wait_until(sub { lease_sql($hot, "expires_at > now() + '100 s' AND next_attempt_at > now() + '30 s'") eq 't' }), 'a longer ttl');
+my $session = open_session($realm, dbname => 'realm');
+$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
+begin_streams($hot, $rate, 9, 1);
+ok(wait_until(\&is_leasing), 'the realm is slow to lease another');
+is(size_of($hot), $quiet, 'until then the old one goes on');
+$session->query_safe('ROLLBACK');
+ok(wait_until(sub { size_of($hot) == $busy }), 'then the other one');
+ok_streams('a slow realm');
+{
+	my $node = lease_of($hot);
+	configure_server($hot, "scru64.lease_node_id_size_min = $quiet\n");
+	ok(wait_until(sub { size_of($hot) == $quiet }), 'a size that is not allowed any more is changed by a reload');
+	is(lease_sql($hot, 'size_reason'), 'the settings were changed', 'and that is said');
+	configure_server($hot, "scru64.lease_node_id_size_min = $busy\n");
+}
+{
+	$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
+	my $node = lease_of($hot);
+	begin_load($hot, 1);
+	begin_streams($hot, $rate, 7, 1);
+	ok(wait_until(\&is_leasing), 'again');
+	kill('KILL', lease_sql($hot, 'worker_pid'));
+	finish_streams();
+	$session->query_safe('ROLLBACK');
+	goes_on_ok(wait_for_lease($hot), $node, 'the worker is killed while it waits for another size: the node of before goes on');
+	end_loads();
+	ok_ids($realm, 'a worker that is killed', 1);
+}
+$session->quit;
+$_->stop foreach ($hot, $cold, $one, $two);
+
+#
+# An allowance as long as the ttl, and none at all
+#
+my @servers = map { server_with_lease(@{$_}, $preload) } ([ 'long', '10s' ], [ 'none', '0' ]);
+begin_streams($_, $rate, 16, 1) foreach (@servers);
+ok(wait_until(sub { size_of($_) == $busy }), $_->name . ': it grows') foreach (reverse @servers);
+ok_streams('an allowance as long as the ttl, and none');
+$_->stop foreach (@servers);
+
+#
+# Blocks of the realm that are configured here: nobody else gets them
+#
+$other = server_with_lease('other', '1s', $preload, lease_within => '3/8', lease_ttl => '60s', lease_node_id_size => 12, lease_node_id_size_min => 10);
+my $configured = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
+$other->safe_psql('postgres', "SET scru64.node_spec = '$configured'; SELECT scru64_generate()");
+begin_streams($other, $rate, 10, 1);
+like(wait_until(sub { lease_sql($other, 'size_reason') }), qr{^no node of node_id_size 10 instead of 12: node $configured overlaps one that is configured on this server},
+	'a node of more capacity that is configured here is not used');
+is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'other' AND node = '$configured' AND expires_at > scru64_realm.clock() + '50 s'"),
+	1, 'and stays leased');
+ok_streams('a configured node');
+$other->stop;
+
+#
+# The specification's example: hot nodes of 4 bits, and cold ones of 8
+#
+my %example = (lease_node_id_size => 8, lease_node_id_size_min => 4, lease_ttl => '60s');
+($hot, my @cold) = map { server_with_lease($_, '1s', $preload, %example) } qw(hot_4 cold_8 cold_8_too);
+$session = open_session($hot);
+start_statement($session, 'SELECT count(scru64_generate()) FROM (SELECT generate_series(1, 1000000000) OFFSET 0) AS s');
+ok(wait_until(sub { size_of($hot) == 4 }), 'hot and cold nodes: hot');
+is(join(' ', map { try_generate($_); size_of($_) } @cold), '8 8', 'and cold');
+$hot->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT count(scru64_generate%'");
+try_statement($session, 'SELECT 1');
+$session->quit;
+$_->stop foreach ($hot, @cold);
+
+#
+# The realm's clock is far ahead by now
+#
+SKIP:
+{
+	skip 'libfaketime is not installed', 1 if !can_set_clock();
+
+	my $server = server_with_lease('behind', '2s', $preload, lease_ttl => '1h');
+	my $node = lease_of($server);
+	set_clock($realm, '+60');
+	begin_streams($server, $rate, 10, 1);
+	like(wait_until(sub { lease_sql($server, 'size_reason') }), qr/begins ahead of this server's clock/, 'a lease that begins ahead of the clock is not used');
+	is(lease_of($server), $node, 'the node of now goes on');
+	ok_streams('a realm whose clock is ahead');
+
+	# another connection string, which leads nowhere: the lease goes on; but a server
+	# whose processes start anew does not take it for one of the new realm
+	set_clock($realm, '+0');
+	configure_server($server, fleet_lines($realm, realm => 'host=/nowhere dbname=realm'));
+	ok(wait_until(sub { lease_sql($server, 'failures') > 0 }), 'a connection string that leads nowhere');
+	isnt((try_generate($server))[0], '', 'the lease goes on');
+	is(lease_of($server), $node, 'with its node');
+	crash($server, lease_sql($server, 'worker_pid'));
+	try_generate($server);
+	is(lease_of($server), '', 'a crash: no lease of a realm that is not there');
+	configure_server($server, fleet_lines($realm));
+	isnt(wait_for_lease($server), '', 'the old connection string: a lease');
+	$server->stop;
+}
+done_testing();

@@ -1,0 +1,262 @@
+# postgres_fdw: what of a query on IDs is done by the remote server, and tables with
+# partitions on two servers.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Test;
+
+my ($one, $two) = map {
+	my $server = new_node("server_$_");
+
+	$server->append_conf(
+		'postgresql.conf', qq(
+scru64.node_spec = '$_/8'
+search_path = 'public, ids'
+timezone = 'UTC'
+));
+	$server->start;
+	$server;
+} (1, 2);
+
+plan skip_all => 'postgres_fdw is not installed'
+  if $one->safe_psql('postgres', q(SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw')) eq '0';
+
+# The extension is in a schema that remote sessions of postgres_fdw, whose
+# search_path is pg_catalog, do not search.
+sub create_extensions
+{
+	my ($server, $other) = @_;
+	my ($host, $port) = ($other->host, $other->port);
+
+	$server->safe_psql(
+		'postgres', qq(
+CREATE SCHEMA ids;
+CREATE EXTENSION scru64 SCHEMA ids;
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw
+	OPTIONS (host '$host', port '$port', dbname 'postgres',
+			 extensions 'scru64', use_remote_estimate 'true');
+CREATE USER MAPPING FOR CURRENT_USER SERVER other;
+));
+	return;
+}
+
+create_extensions($one, $two);
+create_extensions($two, $one);
+
+# What a statement sends to the other server
+sub remote_sql
+{
+	my ($server, $sql) = @_;
+	my @plan = split(/\n/, $server->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) $sql"));
+
+	return join("\n", map { /Remote SQL: (.*)/ ? $1 : () } @plan);
+}
+
+
+#
+# Pushdown
+#
+
+$two->safe_psql(
+	'postgres', q(
+CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text);
+CREATE TABLE note (id scru64 DEFAULT scru64_generate() PRIMARY KEY, event_id scru64);
+-- one in 10 minutes from 2026 on, and some of today
+INSERT INTO event
+SELECT scru64_from_parts(timestamptz '2026-01-01' + g * interval '10 minutes', 5 << 16), g
+FROM generate_series(0, 8639) g;
+INSERT INTO event VALUES ('0vodnvxngg00', 'this'), ('0vodnvxngg01', 'that');
+INSERT INTO event (what) SELECT 'today' FROM generate_series(1, 1000);
+INSERT INTO note (event_id) SELECT id FROM event WHERE what LIKE '%0';
+ANALYZE event, note;
+));
+$one->safe_psql(
+	'postgres', q(
+CREATE SCHEMA far;
+IMPORT FOREIGN SCHEMA public FROM SERVER other INTO far OPTIONS (import_default 'true');
+));
+
+my $where = qr/SELECT id, what FROM public\.event WHERE/;
+my $min = qr/\(id OPERATOR\(ids\.>=\) ids\.scru64_min\(\$1::timestamp with time zone\)\)/;
+my @tests = (
+	[
+		'an ID', q(SELECT * FROM far.event WHERE id = '0vodnvxngg00' OR id = '0vodnvxngg01'),
+		qr/^$where \(\(\(id OPERATOR\(ids\.=\) '0vodnvxngg00'\) OR \(id OPERATOR\(ids\.=\) '0vodnvxngg01'\)\)\)$/
+	],
+	[
+		'times known to the planner',
+		q(SELECT * FROM far.event WHERE id >= timestamptz '2026-01-31' AND id < timestamptz '2026-02-01'),
+		qr/^$where \(\(id OPERATOR\(ids\.>=\) '\w{12}'\)\) AND \(\(id OPERATOR\(ids\.<\) '\w{12}'\)\)$/
+	],
+	[
+		'scru64_min and scru64_max',
+		q(SELECT * FROM far.event WHERE id BETWEEN scru64_min('2026-01-31') AND scru64_max('2026-02-01')),
+		qr/^$where \(\(id OPERATOR\(ids\.>=\) '\w{12}'\)\) AND \(\(id OPERATOR\(ids\.<=\) '\w{12}'\)\)$/
+	],
+	[
+		'now() in a subquery', q(SELECT * FROM far.event WHERE id >= (SELECT now() - interval '1 hour')),
+		qr/^$where \($min\)$/
+	],
+	[
+		'times of another table',
+		q(SELECT * FROM generate_series(timestamptz '2026-01-01', '2026-01-05', '1 day') t, LATERAL (SELECT count(*) FROM far.event WHERE id <= t) m),
+		qr/^SELECT count\(\*\) FROM public\.event WHERE \(\(id OPERATOR\(ids\.<=\) ids\.scru64_max\(\$1::timestamp with time zone\)\)\)$/
+	],
+	[
+		'scru64_timestamp',
+		q(SELECT * FROM far.event WHERE id::timestamptz >= '2026-02-01' AND scru64_timestamp(id) < '2026-02-02'),
+		qr/^$where \(\(id::timestamp with time zone >= '[^']+'::timestamp with time zone\)\) AND \(\(ids\.scru64_timestamp\(id\) < '[^']+'::timestamp with time zone\)\)$/
+	],
+	[ 'order and limit', q(SELECT * FROM far.event ORDER BY id DESC LIMIT 3), qr/ ORDER BY id DESC NULLS FIRST LIMIT 3::bigint$/ ],
+	[
+		'aggregates', q(SELECT min(id), max(id), count(*) FROM far.event WHERE id < timestamptz '2026-02-01'),
+		qr/^SELECT ids\.min\(id\), ids\.max\(id\), count\(\*\) FROM public\.event WHERE \(\(id OPERATOR\(ids\.<\) '\w{12}'\)\)$/
+	],
+	[
+		'a join',
+		q(SELECT * FROM far.event JOIN far.note ON event.id = note.event_id WHERE event.id < timestamptz '2026-02-01'),
+		qr/INNER JOIN public\.note r\d ON \(\(\(r\d\.id OPERATOR\(ids\.=\) r\d\.event_id\)\)/
+	],
+	[
+		'a change', q(UPDATE far.event SET what = 'changed' WHERE id < timestamptz '2026-01-02' RETURNING id),
+		qr/^UPDATE public\.event SET what = 'changed'::text WHERE \(\(id OPERATOR\(ids\.<\) '\w{12}'\)\) RETURNING id$/
+	]);
+
+foreach my $test (@tests)
+{
+	my ($name, $sql, $pattern) = @$test;
+
+	like(remote_sql($one, $sql), $pattern, "$name: the remote server does it");
+	my $pushed = $one->safe_psql('postgres', "BEGIN; $sql; ROLLBACK");
+	my $here = $two->safe_psql('postgres', 'BEGIN; ' . $sql =~ s/\bfar\.//gr . '; ROLLBACK');
+	is(join("\n", sort split(/\n/, $pushed)), join("\n", sort split(/\n/, $here)), "$name: as on the remote server");
+	isnt($pushed, '', "$name: there are rows");
+}
+
+like(remote_sql($one, q(INSERT INTO far.event (what) VALUES ('new'))),
+	qr/^INSERT INTO public\.event\(id, what\) VALUES \(\$1, \$2\)$/,
+	'a DEFAULT is made here');
+is( $one->safe_psql('postgres', q(INSERT INTO far.event (what) VALUES ('new') RETURNING scru64_node_ctr(id) >> 16)),
+	'1',
+	'and is of this server');
+
+# Where the other server does not do it, all rows are fetched, and looked through here.
+my $all = qr/^SELECT id, what FROM public\.event$/;
+foreach my $test (
+	[ 'now() is not pushed: it could differ there', q(id >= now() - interval '1 hour'), $all ],
+	# Before 17, an array's type is of no extension.
+	[
+		'IN is pushed from PostgreSQL 17 on', q(id IN ('0vodnvxngg00', '0vodnvxngg01')),
+		$one->pg_version < 17 ? $all : qr/^$where \(\(id OPERATOR\(ids\.=\) ANY /
+	])
+{
+	my ($name, $condition, $pattern) = @$test;
+
+	like(remote_sql($one, "SELECT * FROM far.event WHERE $condition"), $pattern, $name);
+	is( $one->safe_psql('postgres', "SELECT count(*) FROM far.event WHERE $condition"),
+		$two->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"),
+		"$name: the rows are right");
+}
+
+# The names that are sent are those of this server: there, the extension has to be
+# in the schema of the same name.
+$two->safe_psql('postgres', 'ALTER EXTENSION scru64 SET SCHEMA public');
+my ($out, $err) = ('', '');
+$one->psql('postgres', q(SELECT * FROM far.event WHERE id = '0vodnvxngg00'), stderr => \$err);
+like($err, qr/operator does not exist: (public\.)?scru64 ids\.= unknown/, 'the extension in another schema: an error');
+$one->safe_psql('postgres', 'ALTER SERVER other OPTIONS (DROP extensions)');
+is($one->safe_psql('postgres', q(SELECT * FROM far.event WHERE id = '0vodnvxngg00')),
+	'0vodnvxngg00|this', 'but none without the option extensions');
+$one->safe_psql('postgres', q(ALTER SERVER other OPTIONS (ADD extensions 'scru64')));
+$two->safe_psql('postgres', 'ALTER EXTENSION scru64 SET SCHEMA ids');
+
+
+#
+# Partitions on two servers, by time: what is old is on the other one
+#
+
+sub plan_of
+{
+	my ($server, $sql) = @_;
+
+	return $server->safe_psql('postgres', "EXPLAIN (COSTS OFF) $sql");
+}
+
+$two->safe_psql(
+	'postgres', q(
+CREATE TABLE log_2026_01 (id scru64 PRIMARY KEY, what text,
+	CHECK (id >= scru64_min('2026-01-01') AND id < scru64_min('2026-02-01')));
+));
+$one->safe_psql(
+	'postgres', q(
+CREATE TABLE log (id scru64 NOT NULL DEFAULT scru64_generate(), what text) PARTITION BY RANGE (id);
+CREATE FOREIGN TABLE log_2026_01 PARTITION OF log
+	FOR VALUES FROM (scru64_min('2026-01-01')) TO (scru64_min('2026-02-01'))
+	SERVER other OPTIONS (batch_size '100');
+CREATE TABLE log_now PARTITION OF log (PRIMARY KEY (id))
+	FOR VALUES FROM (scru64_min('2026-02-01')) TO (MAXVALUE);
+INSERT INTO log SELECT scru64_from_parts(timestamptz '2026-01-01' + g * interval '1 hour', 0), 'old'
+	FROM generate_series(0, 31 * 24 - 1) g;
+INSERT INTO log (what) SELECT 'new' FROM generate_series(1, 1000);
+));
+is( $one->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE tableoid = $$log_now$$::regclass) FROM log'),
+	'1744|1000', 'by time: rows are on both servers');
+is($two->safe_psql('postgres', 'SELECT count(*) FROM log_2026_01'), '744', 'by time: old ones on the other one');
+is($one->safe_psql('postgres', q(SELECT count(*) FROM log WHERE id < timestamptz '2026-01-02')),
+	'24', 'by time: a time condition finds them');
+unlike(plan_of($one, q(SELECT * FROM log WHERE id < timestamptz '2026-01-02')),
+	qr/log_now/, 'by time: and does not look here');
+unlike(plan_of($one, q(SELECT * FROM log WHERE id >= timestamptz '2026-02-01')),
+	qr/Foreign Scan/, 'by time: what is new is not looked for there');
+my $plan = plan_of($one, q(SELECT * FROM log WHERE id >= now() - interval '1 hour'));
+like($plan, qr/Subplans Removed: 1/, 'by time: nor is what is since a time relative to now()');
+unlike($plan, qr/Foreign Scan/, 'by time: nor is what is since a time relative to now()');
+
+
+#
+# By site: both servers write, each to its own partition and with its own node, and
+# each sees all
+#
+
+foreach my $site ([ $one, 1 ], [ $two, 2 ])
+{
+	my ($server, $n) = @$site;
+	my $other = 3 - $n;
+
+	$server->safe_psql(
+		'postgres', qq(
+CREATE TABLE visit (id scru64 NOT NULL DEFAULT scru64_generate(), site integer NOT NULL DEFAULT $n, what text)
+	PARTITION BY LIST (site);
+CREATE TABLE visit_$n PARTITION OF visit (PRIMARY KEY (id)) FOR VALUES IN ($n);
+CREATE FOREIGN TABLE visit_$other PARTITION OF visit FOR VALUES IN ($other) SERVER other;
+));
+}
+$_->safe_psql('postgres', q(INSERT INTO visit (what) SELECT 'x' FROM generate_series(1, 500))) foreach ($one, $two);
+foreach my $server ($one, $two)
+{
+	is( $server->safe_psql(
+			'postgres', q(
+SELECT site, count(*), count(DISTINCT id), min(scru64_node_ctr(id) >> 16), max(scru64_node_ctr(id) >> 16)
+FROM visit WHERE id > (SELECT now() - interval '1 hour') GROUP BY ROLLUP (site) ORDER BY site)),
+		"1|500|500|1|1\n2|500|500|2|2\n|1000|1000|1|2",
+		'by site: ' . $server->name . ' sees the rows of both');
+}
+like(remote_sql($one, q(SELECT * FROM visit WHERE id > (SELECT now() - interval '1 hour') ORDER BY id DESC LIMIT 10)),
+	qr/FROM public\.visit_2 WHERE \(\(id OPERATOR\(ids\.>\) ids\.scru64_max\(\$1::timestamp with time zone\)\)\) ORDER BY id DESC NULLS FIRST/,
+	'by site: condition and order are for the other server');
+unlike(plan_of($one, q(SELECT * FROM visit WHERE site = 1 AND id > timestamptz '2026-01-01')),
+	qr/Foreign Scan/, 'by site: what a server has itself it looks for at home');
+
+# The tables of both made into one: no conflict.
+$one->safe_psql(
+	'postgres', q(
+CREATE TABLE merged (LIKE visit, PRIMARY KEY (id));
+INSERT INTO merged SELECT * FROM visit_1;
+INSERT INTO merged SELECT * FROM visit_2;
+));
+is($one->safe_psql('postgres', 'SELECT count(*) FROM merged'), '1000', 'two tables are merged without a conflict');
+
+$two->stop;
+$one->stop;
+done_testing();

@@ -1,0 +1,278 @@
+# The recipes of doc/coming-from.md keep rows, references, order and time; and those of
+# doc/plain.md, which share their statements, keep all that pg_dump knows.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64ComingFrom;
+use Scru64Examples;
+use Scru64Test;
+
+my $rows = 10000;
+my $plain = "$FindBin::RealBin/../../doc/plain.md";
+my $node = new_node('main');
+
+# nobody is asked to survive a crash
+$node->append_conf('postgresql.conf', qq(
+fsync = off
+client_min_messages = warning
+log_min_messages = debug1
+));
+$node->start;
+$node->safe_psql('template1', 'CREATE EXTENSION scru64');
+$node->safe_psql('postgres', 'CREATE ROLE reader');
+$node->safe_psql('postgres', "ALTER ROLE ALL SET scru64.node_spec = '42/8'");
+
+# Views, with what they may have
+my $views = q(
+CREATE VIEW named WITH (security_barrier) AS SELECT account.id, name, amount FROM entry JOIN account ON account.id = account_id;
+CREATE VIEW sums AS SELECT name, sum(amount) AS sum FROM named GROUP BY name;
+ALTER VIEW sums OWNER TO reader;
+GRANT SELECT ON named TO reader WITH GRANT OPTION;
+GRANT UPDATE (name) ON named TO PUBLIC;
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER nothing INSTEAD OF INSERT ON named FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE RULE nothing AS ON DELETE TO named DO INSTEAD NOTHING;
+COMMENT ON VIEW named IS 'it''s named';
+);
+
+# What pg_dump says of tables and views
+sub dump_of
+{
+	my ($db, @names) = @_;
+	my ($dump) = has_program('pg_dump') ? run_command([ 'pg_dump', '-s', (map { ('-t', $_) } @names), '-d', $node->connstr($db) ]) : '';
+
+	# newer ones write a random word
+	return $dump =~ s/^\\.*\n//mgr;
+}
+
+# The same of the views and of entry, but for the type of its column
+sub dump_beside_ids
+{
+	return dump_of($_[0], 'entry', 'named', 'sums') =~ s/^    account_id .*//mr =~ s/OPERATOR\(public\.=\)/=/gr;
+}
+
+# Run a recipe on tables of its own.
+my %is_set_up;
+sub try_recipe
+{
+	my ($source, $variant, $meanwhile) = @_;
+	my $db = "$source $variant";
+
+	if (!$is_set_up{$source}++)
+	{
+		$node->safe_psql('postgres', "CREATE DATABASE $source");
+		$node->safe_psql($source, setup($source, $rows));
+	}
+	$node->safe_psql('postgres', qq(CREATE DATABASE "$db" TEMPLATE $source));
+	$node->safe_psql($db, $views) if $variant ne 'quiet';
+	my $dump = dump_beside_ids($db);
+	my ($ret, $out, $err) = $node->psql($db, recipe_of($source, $variant, $meanwhile), on_error_stop => 1);
+	is($err, '', "$source, $variant: no error");
+
+	# each prints a line
+	my @checks = checks($variant, $rows);
+	my @results = split /\n/, $node->safe_psql($db, join(";\n", map { ref $_ ? $_->[0] : () } @checks));
+	while (my ($name, $check) = splice(@checks, 0, 2))
+	{
+		is(shift @results, $check->[1], "$source, $variant: $name");
+	}
+	($ret, $out, $err) = $node->psql($db, q(INSERT INTO entry (account_id, amount) VALUES ('000000000000', 1)));
+	like($err, qr/violates foreign key constraint "entry of account"/, "$source, $variant: the foreign key holds");
+	if ($variant ne 'quiet')
+	{
+		is($node->safe_psql($db, 'SET ROLE reader; SELECT count(*) FROM named'), $rows + 1, "$source, $variant: the views");
+		is(dump_beside_ids($db), $dump, "$source, $variant: nothing else has changed");
+	}
+	if ($source eq 'identity')
+	{
+		foreach my $sql ("INSERT INTO account (id, name) VALUES (scru64_generate(), 'chosen')", "UPDATE account SET id = scru64_generate() WHERE name = 'new'")
+		{
+			($ret, $out, $err) = $node->psql($db, "\\set VERBOSITY sqlstate\n$sql");
+			like($err, qr/428C9/, "$source, $variant: still generated always");
+		}
+	}
+	return $db;
+}
+
+#
+# With little locking
+#
+# UUIDs of both kinds are the same here, so one is tried in this way and the other in
+# the next.
+foreach my $source (grep { $_ ne 'ulid_uuid' } sources())
+{
+	# Rows come and change while it goes on: new accounts, entries for old and new
+	# ones, and an entry that moves from account to account.
+	my $id = $source =~ /bigserial|identity/ ? '' : ', id';
+	my $value =
+		$source eq 'uuid7' ? ', gen_random_uuid()'
+	  : $source eq 'ulid_text' ? ', upper(left(md5(random()::text), 26))'
+	  : $source eq 'snowflake' ? ', (random() * 1e15)::bigint'
+	  : '';
+	my $log = -s $node->logfile;
+	my $db = try_recipe($source, 'quiet', qq(
+INSERT INTO account (name$id) SELECT 'meanwhile'$value FROM generate_series(1, 100);
+INSERT INTO entry (account_id, amount) SELECT id, 2 FROM account WHERE name = 'meanwhile';
+INSERT INTO entry (account_id, amount) SELECT id, 2 FROM account WHERE name = 'account 7';
+UPDATE truth_entry SET name = (SELECT 'account ' || count(*) FROM account WHERE name = 'meanwhile') WHERE id = 3;
+UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS t USING (name) WHERE t.id = 3) WHERE id = 3;
+));
+
+	my @proved = slurp_file($node->logfile, $log) =~ /existing constraints on column .* are sufficient to prove/g;
+	is(scalar(@proved), 2, "$source, quiet: SET NOT NULL reads no table");
+	is($node->safe_psql($db, q(SELECT count(*) FROM entry JOIN account ON account.id = account_id WHERE amount = 2)),
+		'603', "$source, quiet: rows that came meanwhile");
+	is( $node->safe_psql($db, q(SELECT count(*) FROM account WHERE name = 'meanwhile' AND scru64_node_ctr(id) >> 16 = 42)),
+		'300', "$source, quiet: have IDs of now");
+	is($node->safe_psql($db, q(SELECT to_regclass('account_id_seq') IS NULL)), 't', "$source, quiet: no sequence is left");
+}
+
+#
+# In one go, and the numbers as they are
+#
+{
+	my $db = try_recipe('identity', 'numbers');
+	my ($ret, $out, $err) = $node->psql($db, recipe_of('identity', 'back'), on_error_stop => 1);
+
+	is($err, '', 'identity, back: no error');
+	is($node->safe_psql($db, q(SELECT count(*) FROM pg_trigger WHERE tgname = 'a_generated_always')), '0', 'identity, back: nothing refuses IDs any more');
+	is($node->safe_psql($db, q(SELECT count(*) FROM pg_proc WHERE proname ~ '_always$')), '0', 'identity, back: nor is its function left');
+	is($node->safe_psql($db, q(INSERT INTO account (name) VALUES ('later') RETURNING id - 1 = (SELECT max(id) FROM account))),
+		't', 'identity, back: a new row');
+}
+foreach my $source (grep { $_ !~ /uuid7|identity/ } sources())
+{
+	my $db = try_recipe($source, 'in one go');
+	next if $source ne 'bigserial';
+
+	# And back: the tables are not rewritten.
+	my $files = q(SELECT pg_relation_filenode('account'), pg_relation_filenode('entry'));
+	my $before = $node->safe_psql($db, $files);
+	my $ids = $node->safe_psql($db, q(SELECT md5(string_agg(id::bigint || name, ',' ORDER BY id)) FROM account));
+	my ($ret, $out, $err) = $node->psql($db, recipe_of($source, 'back'), on_error_stop => 1);
+	is($err, '', 'back: no error');
+	is($node->safe_psql($db, $files), $before, 'back: no table is rewritten');
+	is($node->safe_psql($db, q(SELECT md5(string_agg(id || name, ',' ORDER BY id)) FROM account)), $ids, 'back: the same numbers');
+	is( $node->safe_psql($db, q(SELECT count(*) FROM truth_entry AS t JOIN entry AS e USING (id) JOIN account AS a ON a.id = e.account_id AND a.name = t.name)),
+		$rows, 'back: the same references');
+	is( $node->safe_psql($db, q(INSERT INTO account (name) VALUES ('later') RETURNING id - 1 = (SELECT max(id) FROM account))),
+		't', 'back: a new row, though the sequence of the bigserial is left');
+}
+
+#
+# More rows in a tick than there is room for
+#
+$node->safe_psql('postgres', 'CREATE DATABASE bulk');
+$node->safe_psql(
+	'bulk', q(
+CREATE TABLE account AS
+	SELECT i AS id, timestamptz '2026-01-31 12:00+00' + CASE WHEN i > 140000 THEN interval '0.3 s' ELSE '0' END AS created_at
+	FROM generate_series(1, 140010) AS i;
+));
+$node->safe_psql('bulk', map_of('bigserial'));
+is( $node->safe_psql(
+		'bulk', q(
+SET TimeZone = 'UTC';
+SELECT scru64_timestamp(new_id), count(DISTINCT new_id), min(scru64_node_ctr(new_id)) - (255 << 16), max(scru64_node_ctr(new_id)) - (255 << 16), min(old_id), max(old_id)
+FROM account_map GROUP BY 1 ORDER BY 1)),
+	join("\n",
+		'2026-01-31 12:00:00+00|65536|0|65535|1|65536',
+		'2026-01-31 12:00:00.256+00|65536|0|65535|65537|131072',
+		'2026-01-31 12:00:00.512+00|8938|0|8937|131073|140010'),
+	'a tick that is too full runs over into the next ones');
+
+#
+# From plain/scru64.sql to the extension, and back: tables with foreign keys, partitions and
+# views, with 1,000,000 rows each
+#
+my $many = 1000000;
+my %keep = (
+	rows => q(SELECT md5(string_agg(id || what, ',' ORDER BY id)) FROM (SELECT id::bigint, what FROM event) AS e),
+	references => q(SELECT md5(string_agg(event_id || ' ' || n, ',' ORDER BY n)) FROM (SELECT event_id::bigint, n FROM detail) AS d),
+	'rows of partitions' => q(SELECT md5(string_agg(id || line || place, ',' ORDER BY id)) FROM (SELECT id::bigint, line, tableoid::regclass AS place FROM log) AS l),
+	'rows of the view' => q(SELECT count(*), min(what), max(what) FROM named_detail),);
+
+sub kept
+{
+	return { map { $_ => $node->safe_psql('plain', $keep{$_}) } keys %keep };
+}
+
+# The same, had IDs another type and no default
+sub dump_beside_types
+{
+	return dump_of('plain') =~ s/ public\.scru64\b( DEFAULT public\.scru64_generate\(\))?/ bigint/gr =~ s/OPERATOR\(public\.=\)/=/gr =~ s/^(ALTER TABLE ONLY public\.log ATTACH PARTITION \S+).*/$1/mgr;
+}
+
+sub run_plain_recipe
+{
+	my ($table, $name) = @_;
+	my $sql = join("\n", map { recipe_in_top($plain, $_) } ($name, 'to the extension, end'));
+	my ($ret, $out, $err) = $node->psql('plain', $sql =~ s/^\\set table event$/\\set table $table/mr, on_error_stop => 1);
+
+	is($err, '', "$table, $name: no error");
+	return;
+}
+
+$node->safe_psql('postgres', 'CREATE DATABASE plain');
+$node->command_ok([ 'psql', '-Xq1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('plain'), '-f', "$FindBin::RealBin/../../plain/scru64.sql" ], 'plain/scru64.sql');
+$node->safe_psql('plain', "SELECT scru64_plain.set_node('43/8')");
+foreach my $table ('event', 'log')
+{
+	my ($block) = grep { $_->{text} =~ /CREATE TABLE $table / } blocks_of($plain);
+
+	$node->safe_psql('plain', join("\n", map { $_->{sql} } examples_of($block)));
+}
+$node->safe_psql(
+	'plain', qq(
+CREATE TABLE log_rest PARTITION OF log DEFAULT;
+CREATE TABLE detail (
+	event_id bigint CONSTRAINT "of event" REFERENCES event ON DELETE CASCADE ON UPDATE RESTRICT DEFERRABLE INITIALLY DEFERRED,
+	log_id bigint REFERENCES log,
+	n integer
+);
+DELETE FROM event;
+INSERT INTO event SELECT scru64_plain.min('2026-01-02 00:00+00') + i, 'event ' || i FROM generate_series(1, $many) AS i;
+INSERT INTO log SELECT scru64_plain.min('2026-01-31 12:00+00') + i * (86400000::bigint << 16) / $many, 'line ' || i FROM generate_series(1, $many) AS i;
+INSERT INTO detail SELECT id, NULL, row_number() OVER () FROM event;
+UPDATE detail SET log_id = (SELECT min(id) FROM log) WHERE n = 1;
+ALTER TABLE event ADD COLUMN previous bigint REFERENCES event;
+ALTER TABLE detail ADD CONSTRAINT not_checked FOREIGN KEY (event_id) REFERENCES event NOT VALID;
+ALTER TABLE event REPLICA IDENTITY USING INDEX event_pkey, CLUSTER ON event_pkey;
+CREATE INDEX log_line ON log (line) WHERE line > '';
+CREATE VIEW named_detail AS SELECT event.*, n FROM event JOIN detail ON event.id = event_id;
+CREATE VIEW line AS SELECT line FROM log;
+CREATE VIEW long_line AS SELECT l.line, id FROM line AS l JOIN log USING (line);
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER nothing BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION nothing();
+COMMENT ON TABLE log IS 'partitioned';
+COMMENT ON COLUMN log.line IS 'a line';
+GRANT SELECT, INSERT ON event, log, long_line TO reader;
+ALTER TABLE log OWNER TO reader;
+ALTER TABLE log_rest OWNER TO reader;
+ANALYZE;
+));
+my $kept = kept();
+my $all = dump_of('plain');
+
+run_plain_recipe($_, 'to the extension') foreach ('event', 'log');
+is_deeply(kept(), $kept, 'to the extension: the same rows');
+is(dump_beside_types(), $all =~ s/ DEFAULT scru64_plain\.generate\(\)//gr =~ s/^(ALTER TABLE ONLY public\.log ATTACH PARTITION \S+).*/$1/mgr,
+	'to the extension: nothing else has changed');
+is($node->safe_psql('plain', q(
+SET ROLE reader;
+INSERT INTO log (line) VALUES ('new') RETURNING tableoid::regclass, pg_typeof(id), scru64_node_ctr(id) >> 16;
+DELETE FROM log WHERE line = 'new';
+)), 'log_rest|scru64|42', 'to the extension: new rows');
+unlike($node->safe_psql('plain', q(EXPLAIN SELECT FROM log WHERE id > timestamptz '2026-02-01 00:00:01+00')), qr/log_2026_01/,
+	'to the extension: the bounds of partitions');
+
+my $filenodes = q(SELECT string_agg(relname || relfilenode, ' ' ORDER BY relname) FROM pg_class WHERE relname ~ '^(event|log_.*|detail)$' AND relkind = 'r');
+my $before = $node->safe_psql('plain', $filenodes);
+run_plain_recipe($_, 'back') foreach ('log', 'event');
+is_deeply(kept(), $kept, 'back: the same rows');
+is($node->safe_psql('plain', $filenodes), $before, 'back: no table is rewritten');
+is(dump_of('plain'), $all, 'back: the same to pg_dump');
+is($node->safe_psql('plain', q(SET ROLE reader; INSERT INTO event (what) VALUES ('new') RETURNING id >> 16 & 255)), '43', 'back: new rows');
+
+$node->stop;
+done_testing();

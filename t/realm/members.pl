@@ -1,0 +1,146 @@
+# One member of a realm must not stop the others, or fill its log: transactions that are
+# left open, arguments that are long.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use List::Util qw(max);
+use Scru64Fault;
+use Scru64Realm;
+use Scru64Test;
+
+plan skip_all => 'needs libfaketime' if !can_set_clock();
+
+make_realm_template();
+my $realm = realm_of_template('realm', clock => '+0');
+# what measures how long a transaction is open moves with the clock
+start_server($realm, fake_monotonic => 1);
+$realm->safe_psql(
+	'postgres', q(
+CREATE ROLE member LOGIN;
+GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO member;
+));
+
+my ($clock, $out, $err) = (0);
+
+sub move_on
+{
+	$clock += $_[0];
+	set_clock($realm, sprintf('%+d', $clock));
+	return;
+}
+
+sub active
+{
+	return $realm->safe_psql('postgres', "SELECT coalesce(string_agg(holder, ' '), '') FROM scru64_realm.leases");
+}
+
+#
+# A transaction that calls the realm has 15 seconds.
+#
+my $id = (split(/\|/, ask($realm, lease_sql(8, 'renewed'))))[0];
+my %calls = (
+	lease => "scru64_realm.lease(8, 'late')",
+	renew => "scru64_realm.renew('$id', '1 hour')",
+	release => "scru64_realm.release('$id')",
+	split => "scru64_realm.split('$id', 9)");
+foreach my $call (sort keys %calls)
+{
+	my $session = open_session($realm);
+
+	$session->query_safe("BEGIN; SELECT count(*) FROM $calls{$call}");
+	move_on(16);
+	($out, $err) = try_statement($session, 'COMMIT');
+	like($err, qr/ERROR:  25000: transaction was open for too long|FATAL:  57P01/, "$call: it does not commit after that");
+	eval { $session->quit };
+	is(active(), 'renewed', "$call: and it has done nothing");
+}
+
+# Nor does it wait for its session to do something.
+my $session = open_session($realm);
+my $pid = $session->query_safe('SELECT pg_backend_pid()');
+$session->query_safe("BEGIN; SELECT count(*) FROM $calls{lease}");
+move_on(16);
+# a timer is looked at when the next one is set
+eval { try_statement($session, 'SET statement_timeout = 100000; SELECT 1; SELECT pg_sleep(1)'); };
+ok( $realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid"),
+	'its session is terminated');
+eval { $session->quit };
+is(active(), 'renewed', 'and it has leased nothing');
+
+# A commit has what is left of the 15 seconds for all that comes before its record.  Here that
+# is a NOTIFY, which waits for another one's commit, and that for a standby which is missing.
+sub wait_for
+{
+	my ($session, $event) = @_;
+
+	$realm->poll_query_until('postgres', "SELECT wait_event = '$event' FROM pg_stat_activity WHERE pid = $session->{pid}")
+	  or die "process $session->{pid} does not wait for $event";
+	return;
+}
+
+# A signal has the session look at its timers.  What interrupts a wait reads the machine's
+# clock, which is ahead of the one that has been set: time has passed at once.
+move_on(-20 - $clock);
+sub let_time_pass
+{
+	my ($session) = @_;
+
+	kill('ALRM', $session->{pid}) or die "could not signal process $session->{pid}: $!";
+	return;
+}
+
+set_parameter($realm, 'synchronous_standby_names', 'missing');
+# the checkpointer tells the others of it
+$realm->safe_psql('postgres', 'CHECKPOINT');
+my ($notifier, $late, $in_time) = map { open_session($realm) } (1 .. 3);
+$_->{pid} = $_->query_safe('SELECT pg_backend_pid()') foreach ($notifier, $late, $in_time);
+$notifier->query_safe('BEGIN; CREATE TABLE what_is_written (); NOTIFY x');
+start_statement($notifier, 'COMMIT');
+wait_for($notifier, 'SyncRep');
+$late->query_safe("BEGIN; SELECT count(*) FROM $calls{lease}; NOTIFY x");
+start_statement($late, 'COMMIT');
+wait_for($late, 'object');
+let_time_pass($late);
+$realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $late->{pid}")
+  or fail('who waits in its commit is not terminated');
+
+# After that it takes its time.
+start_statement($in_time, "SELECT count(*) FROM scru64_realm.lease(8, 'in time')");
+wait_for($in_time, 'SyncRep');
+let_time_pass($in_time);
+set_parameter($realm, 'synchronous_standby_names', '');
+($out, $err) = ('', '');
+eval { ($out, $err) = try_statement($in_time, 'SELECT 2') };
+is("$out$err", "1\n2", 'who has committed is left to wait for a standby, and gets its answer');
+is( $realm->safe_psql('postgres', "SELECT string_agg(holder, ' ' ORDER BY change) FROM scru64_realm.ledger"),
+	'renewed in time', 'who was terminated has leased nothing');
+$_->quit foreach ($notifier, $in_time);
+eval { $late->quit };
+
+# Who commits in time and goes on is left alone.
+$session = open_session($realm);
+$session->query_safe("SELECT count(*) FROM $calls{lease}");
+$session->query_safe('BEGIN');
+move_on(60);
+is($session->query_safe('SELECT 1'), '1', 'other transactions take their time');
+$session->query_safe('COMMIT');
+
+#
+# Arguments of 20 MB
+#
+my $log = -s $realm->logfile;
+foreach my $long (
+	"lease(8, repeat('x', 20000000))",
+	"lease(8, 'x', within => repeat('1', 20000000))",
+	"lease(8, 'x', within => repeat('1', 20000000) || '/8')",
+	"revoke(repeat('x', 20000000))")
+{
+	($out, $err) = try_statement($session, "SELECT scru64_realm.$long");
+	cmp_ok(length($err), '<', 2000, 'short error for ' . substr($long, 0, 40));
+	like($err, qr/ERROR:  22023: /, 'which is one') if $long !~ /revoke/;
+}
+cmp_ok((-s $realm->logfile) - $log, '<', 10000, 'and little in the log');
+
+$session->quit;
+$realm->stop;
+done_testing();

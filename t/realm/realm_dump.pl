@@ -1,0 +1,125 @@
+# A realm that is dumped and restored: leases stay, and those who have them can renew them.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Test;
+
+# with a system identifier of its own
+my $node = new_node('main', extra => ['--locale=C']);
+$node->start;
+
+# A dump may come to a server that was set up alike, with the same OIDs.
+my $alike = new_node('alike', extra => ['--locale=C']);
+$alike->start;
+my ($one, $other) = map { [ split(/\n/) ] } map { $_->safe_psql('postgres', q(
+CREATE EXTENSION scru64_realm CASCADE;
+SELECT oid FROM pg_extension WHERE extname = 'scru64_realm';
+SELECT scru64_realm_internal.identity();
+DROP EXTENSION scru64 CASCADE)) } ($node, $alike);
+is($one->[0], $other->[0], 'two servers that were set up alike');
+isnt($one->[1], $other->[1], 'are not taken for each other');
+$alike->stop;
+
+# The extension belongs to who owns the database and is no superuser; scru64 is in
+# a schema of its own.
+$node->safe_psql(
+	'postgres', q(
+CREATE ROLE realm_owner LOGIN;
+CREATE ROLE app LOGIN;
+CREATE DATABASE realm OWNER realm_owner;
+CREATE DATABASE restored OWNER realm_owner;
+CREATE DATABASE restored_by_superuser;
+));
+my $setup = q(
+CREATE SCHEMA ids;
+CREATE EXTENSION scru64 SCHEMA ids;
+CREATE EXTENSION scru64_realm;
+SELECT scru64_realm.set_guard('1 minute');
+GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew TO app;
+GRANT USAGE ON SCHEMA ids TO app;
+CREATE TABLE mine (what text, lease_id uuid, node_spec text, expires_at timestamptz);
+INSERT INTO mine SELECT 'a day', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(8, 'one') AS l;
+INSERT INTO mine SELECT 'forever', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(4, 'two', '1000 years') AS l;
+INSERT INTO mine SELECT 'parent', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(6, 'three', node_id => 20) AS l;
+INSERT INTO mine SELECT 'child', s.lease_id, s.node_spec, s.expires_at
+FROM mine, scru64_realm.split(lease_id, 8, ids.scru64_from_parts(now(), 20 << 18)) AS s
+WHERE what = 'parent';
+INSERT INTO mine SELECT 'released', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(12, 'four', node_id => 4095) AS l;
+SELECT scru64_realm.release(lease_id, ids.scru64_from_parts(now(), 4095 << 12)) FROM mine WHERE what = 'released';
+SELECT setval('scru64_realm_internal.pruned_until', 1);
+SELECT scru64_realm.set_max_ttl('2 hours');
+SELECT scru64_realm_internal.set_failover(('2001-01-01', '2002-01-01', '2003-01-01', '2004-01-01')),
+	scru64_realm_internal.set_failover(('2005-01-01', '2006-01-01', '2007-01-01', 'infinity'), '_before');
+);
+$node->safe_psql('realm', $setup, extra_params => [ '-U', 'realm_owner' ]);
+
+my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
+my $dump = $node->basedir . '/realm.dump';
+my $state = q(
+SELECT lease_id, node_id, node_id_size, holder, granted_at, expires_at, released_at, occupied_until, last_id, parent,
+	role, ttl, within, endless_since, revoked_at, clock_reading, change,
+	node_ctr_range, occupied FROM scru64_realm.ledger ORDER BY lease_id;
+SELECT * FROM scru64_realm.settings;
+SELECT scru64_realm.realm_id();
+SELECT c.relname, pg_sequence_last_value(c.oid) FROM pg_class AS c
+WHERE c.relnamespace = 'scru64_realm_internal'::regnamespace AND c.relkind = 'S' ORDER BY c.relname;
+SELECT * FROM scru64_realm.leases;
+SELECT * FROM scru64_realm.capacity;
+SELECT p.oid::regprocedure, has_function_privilege('app', p.oid, 'EXECUTE')
+FROM pg_proc AS p WHERE pronamespace = 'scru64_realm'::regnamespace ORDER BY p.oid::regprocedure::text COLLATE "C";
+SELECT relname, has_table_privilege('app', oid, 'SELECT') FROM pg_class
+WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v', 'S') ORDER BY 1;
+);
+# A lease that was split, behind those that came out of it
+$node->safe_psql('realm', 'UPDATE scru64_realm.ledger SET holder = holder WHERE released_at IS NOT NULL');
+my $before = $node->safe_psql('realm', $state);
+
+SKIP:
+{
+	skip 'there is no pg_dump', 22 if !has_program('pg_dump');
+	$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('realm') ], 'pg_dump');
+	foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef ], [ 'realm', 'realm_owner', '--clean', '--if-exists' ])
+	{
+		my ($db, $owner, @options) = @{$who};
+
+		$node->command_ok(
+			[
+				'pg_restore', '--exit-on-error', @options,
+				defined $owner ? ('--no-owner', "--role=$owner") : (), '-d', $node->connstr($db), $dump
+			],
+			"pg_restore to $db");
+		is($node->safe_psql($db, $state), $before, "$db: the same leases, settings and privileges");
+		is( $node->safe_psql($db, q(SELECT count(DISTINCT owner), min(owner) FROM (
+				SELECT relowner::regrole::text AS owner FROM pg_class WHERE relnamespace = 'scru64_realm'::regnamespace
+				UNION ALL SELECT proowner::regrole::text FROM pg_proc
+				WHERE pronamespace = 'scru64_realm'::regnamespace AND proname <> 'server_node_specs'
+				UNION ALL SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'scru64_realm') AS o)),
+			'1|' . ($owner || $superuser),
+			"$db: all of it belongs to who restored it");
+		# What was leased since the dump was made, a restored realm does not know.
+		my ($ret, $out, $err) = $node->psql($db, "SELECT scru64_realm.lease(8, 'five')", extra_params => [ '-U', 'app' ]);
+		like($err, qr/realm grants no new lease until 20/, "$db: no new lease");
+		is( $node->safe_psql(
+				$db, "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'forever', 'child')"),
+			'6',
+			"$db: who has a lease can renew it");
+		$node->safe_psql($db, 'SELECT scru64_realm.nothing_was_lost()', extra_params => [ '-U', $owner || $superuser ]);
+		is( $node->safe_psql(
+				$db, "SELECT node_id FROM scru64_realm.lease(8, 'five'), ids.scru64_parse_node_spec(node_spec)",
+				extra_params => [ '-U', 'app' ]),
+			'1', "$db: then what is leased next is free");
+		$node->safe_psql($db, "DELETE FROM scru64_realm.ledger WHERE holder = 'five'");
+	}
+
+	# Row by row
+	$before = $node->safe_psql('realm', $state);
+	my ($out, $err) = run_command([ 'pg_dump', '--inserts', '-f', "$dump.sql", $node->connstr('realm') ]);
+	is($err, '', 'pg_dump --inserts warns of nothing');
+	$node->safe_psql('postgres', 'CREATE DATABASE restored_row_by_row');
+	$node->command_ok(
+		[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored_row_by_row'), '-f', "$dump.sql" ],
+		'psql with the INSERTs of pg_dump');
+	is($node->safe_psql('restored_row_by_row', $state), $before, 'row by row: the same leases, settings and privileges');
+}
+$node->stop;
+done_testing();

@@ -1,0 +1,104 @@
+# The realm's SQL in one server, under simulated clocks, failovers, restores and owners: no
+# server is stopped.  A failover is the ledger as a standby last had it, under another
+# identity.  No two promises that holders have heard have an ID in common.
+#
+# The world is sim_tests/realm.sql.  An episode follows a template of sim_tests/realm_mutants, a
+# row of steps, and chance decides the rest: how often, when, how long, who.  Chance keeps to
+# the conditions of doc/realm.md, "Failover and restore".
+#
+# SCRU64_SEED: the seed of the first episode; the next one has the next seed.  A violation
+# prints its seed, and what happened.  SCRU64_REALM_EPISODES: how many.
+# SCRU64_REALM_SECONDS: for how long instead.  SCRU64_REALM_MUTANTS: a pattern; each broken rule
+# whose line matches has to violate something, too (make sim-realm-mutants).
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Random;
+use Scru64Test;
+
+use constant BATCH => 50;
+use constant MUTANT_EPISODES => 1500;
+
+my $seed = seed_random();
+my $episodes = $ENV{SCRU64_REALM_EPISODES} || 600;
+my $seconds = $ENV{SCRU64_REALM_SECONDS};
+
+my $node = new_node('realm');
+$node->append_conf('postgresql.conf', "fsync = off\nsynchronous_commit = off");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION scru64_realm CASCADE');
+my $columns = $node->safe_psql('postgres', q(
+SELECT string_agg(attname, ', ') FROM pg_attribute
+WHERE attrelid = 'scru64_realm.ledger'::regclass AND attnum > 0 AND attgenerated = ''));
+my $simulator = slurp_file("$FindBin::RealBin/../../sim_tests/realm.sql") =~ s/:columns/$columns/gr;
+$simulator =~ s/^step (\w+):(.*?)(?=^\S)/CREATE FUNCTION step.$1() RETURNS void LANGUAGE sql AS \$\$ SELECT$2 \$\$;\n/gms;
+my @lines = grep { !/^(#|$)/ } split(/\n/, slurp_file("$FindBin::RealBin/../../sim_tests/realm_mutants"));
+$node->safe_psql('postgres', $simulator . join('', map { /^aim (.*)/ ? "INSERT INTO sim.template VALUES ('$1');\n" : () } @lines));
+
+# Episodes from the seed on until enough are done, or one is a violation: how many, how many
+# promises were heard, the violation, and what happened
+sub simulate
+{
+	my ($database, $is_enough) = @_;
+	my ($done, $promises) = (0, 0);
+	my $run = sub {
+		my ($messages, $verbosity, $count) = @_;
+
+		return $node->psql($database, "SET client_min_messages = $messages;\n\\set VERBOSITY $verbosity\n"
+			  . join('', map { "SELECT $_, sim.episode($_);\n" } $seed + $done .. $seed + $done + $count - 1) . "VACUUM\n");
+	};
+
+	until ($is_enough->($done))
+	{
+		my ($ret, $out, $err) = $run->('warning', 'verbose', BATCH);
+
+		$done += () = $out =~ /^\d+\|/mg;
+		$promises += $_ foreach ($out =~ /\|(\d+)$/mg);
+		next if $ret == 0;
+		my ($violation) = $err =~ /ERROR:  (?:SIM01|23\w{3}): (.*)/ or die $err;
+		return ($done, $promises, $violation, ($run->('notice', 'terse', 1))[2]);
+	}
+	return ($done, $promises, '');
+}
+
+# A function as the script has it, with another text in place of one that it has once
+sub mutated
+{
+	my ($function, $old, $new) = @_;
+	my $script = slurp_file("$FindBin::RealBin/../../sql/scru64_realm--1.0.sql");
+	my ($body) = $script =~ /^CREATE (FUNCTION (?:scru64_realm\.)?\Q$function\E\(.*?)(?=^(?:CREATE|COMMENT|SELECT|--))/ms
+	  or die "no function $function";
+	$new = '' if $new eq 'nothing';
+	my $pattern = join('\s+', map { quotemeta } split(/ /, $old));
+
+	die "$function does not have \"$old\" once" if 1 != (() = $body =~ /$pattern/g);
+	return 'CREATE OR REPLACE ' . $body =~ s/$pattern/$new/r;
+}
+
+sub try_mutant
+{
+	my ($aim, $function, $old, $new, $carried) = @_;
+	my $began = time();
+
+	$node->safe_psql('postgres', "DROP DATABASE IF EXISTS mutant;\nCREATE DATABASE mutant TEMPLATE postgres;\n"
+		  . 'ALTER DATABASE mutant SET search_path = scru64_realm_internal, scru64_realm, public');
+	$node->safe_psql('mutant', "DELETE FROM sim.template WHERE steps <> '$aim';\n" . mutated($function, $old, $new));
+	my ($done, undef, $violation) = simulate('mutant', sub { $_[0] >= (defined $carried ? $episodes : MUTANT_EPISODES) });
+
+	ok(($violation eq '') == defined $carried, sprintf('%s: "%s" in place of "%s": %d episodes, %.1f s, %s',
+			$function, $new, $old, $done, time() - $began, $violation ne '' ? $violation : 'carried: ' . ($carried // 'by nothing')));
+	return;
+}
+
+my $began = time();
+my ($done, $promises, $violation, $trace) = simulate('postgres', sub { $seconds ? time() > $began + $seconds : $_[0] >= $episodes });
+
+is($violation, '', 'no ID is promised twice') or diag("SCRU64_SEED=@{[$seed + $done]} SCRU64_REALM_EPISODES=1\n$trace");
+cmp_ok($promises, '>', 3 * $done, sprintf('%d promises in %d episodes, %.1f a second', $promises, $done, $done / (time() - $began)));
+my ($aim, $which) = ('', $ENV{SCRU64_REALM_MUTANTS} // '');
+foreach (@lines)
+{
+	if (/^aim (.*)/) { $aim = $1 }
+	elsif ($which ne '' && /$which/) { try_mutant($aim, split(/ \| /)) }
+}
+done_testing();

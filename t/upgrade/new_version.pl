@@ -1,0 +1,358 @@
+# From this version to a later one, and back: with a library that has another layout of
+# shared memory and another page of the ceiling, and SQL with a new function and a changed
+# view.  It is built from the sources beside this file, as a maintainer would change them.
+#
+# Old SQL with the new library, new SQL with the old one, databases of both, a new library
+# while sessions go on with the old one, a standby first, dumps of one into the other.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Everything;
+use Scru64Fault;
+use Scru64Lease qw(fleet_lines make_realm try_generate wait_for_lease wait_until);
+use Scru64Test;
+use Scru64Versions;
+
+my $why_not = cannot_build();
+plan skip_all => "the later version cannot be built: $why_not" if $why_not ne '';
+
+my @specs = ('1/8', '2560/16');
+my $later = qr/ERROR:  55000: file "global\/9864" was written by a later version of scru64\nDETAIL:  It is of format \d+, and .* none after \d+\.\nHINT:  Connect again, .*scru64_set_ceiling\(scru64_ceiling\(\)\)/;
+my $unknown = qr/ERROR:  (42883: )?could not find function "scru64_novelty" in file ".*scru64\.so"/;
+my %received;
+my ($current) = read_file("$FindBin::RealBin/../../scru64.control") =~ /^default_version = '(.*)'/m
+  or die 'scru64.control has no default_version';
+my $next = 'next';
+
+#
+# The later version: its library, with the page of this one and with another; and its SQL
+#
+
+my %old = current_libraries();
+my $sources = copy_sources();
+
+patch($sources, 'src/shmem/slots.h', qr/(SHARED_MEMORY_NAME\(part\) "scru64 " part " )(\d+)/, sub { $1 . ($2 + 1) });
+patch($sources, 'src/shmem/slots.h', qr/typedef struct NodeSlots\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
+patch($sources, 'src/shmem/slot.h', qr/\) NodeSlot\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
+patch($sources, 'src/shmem/slots.c', qr/memset\(slots, 0, slots_size\(\)\);\n/, sub { "$&\tslots->novelty = 4711;\n" });
+patch($sources, 'src/admin/server.c', qr/\z/, sub { <<'END' });
+
+PG_FUNCTION_INFO_V1(scru64_novelty);
+
+Datum
+scru64_novelty(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	ensure_slots();
+	PG_RETURN_INT64((int64) node_slots->novelty);
+}
+END
+my %new = built_libraries($sources);
+
+my $page = 'src/ceiling/ceiling_page.c';
+patch($sources, $page, qr/(define CEILING_VERSION\s+)(\d+)/, sub { $1 . ($2 + 1) });
+patch($sources, $page, qr/} CeilingPage;/, sub { "\tuint64\t\tnovelty;\n$&" });
+patch($sources, $page, qr/(define CEILING_PAGE_LEN).*/, sub { "$1 sizeof(CeilingPage)" });
+patch($sources, $page, qr/\.ceiling = ceiling\n/, sub { ".ceiling = ceiling,\n\t\t.novelty = 4711\n" });
+patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == CEILING_VERSION && contents->novelty != 4711) ||" });
+my %new_page = built_libraries($sources);
+
+my $script = read_file("$FindBin::RealBin/../../sql/scru64--$current.sql");
+my ($columns) = $script =~ /^CREATE VIEW scru64_generators AS\n(.*?)\n\tFROM scru64_generators\(\);/ms
+  or die 'the script has no view scru64_generators';
+my $update = <<"END";
+CREATE FUNCTION scru64_novelty() RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE OR REPLACE VIEW scru64_generators AS
+$columns, scru64_novelty() AS novelty
+	FROM scru64_generators();
+END
+
+# An installation, with the libraries of one version and with scripts of both.
+sub installation
+{
+	my (%libraries) = @_;
+	my $installation = make_installation();
+
+	append_to_file("$installation->{extensions}/scru64--$next.sql", $script . $update);
+	append_to_file("$installation->{extensions}/scru64--$current--$next.sql", $update);
+	install_libraries($installation, %libraries);
+	return $installation;
+}
+
+# From here on CREATE EXTENSION creates this version.
+sub set_default
+{
+	my ($installation, $version) = @_;
+	my $control = read_file("$FindBin::RealBin/../../scru64.control");
+
+	$control =~ s/^default_version = '.*'/default_version = '$version'/m or die 'scru64.control has no default_version';
+	replace_file("$installation->{extensions}/scru64.control", $control);
+	return;
+}
+
+sub version_in
+{
+	my ($node, $db) = @_;
+
+	return $node->safe_psql($db, "SELECT extversion FROM pg_extension WHERE extname = 'scru64'");
+}
+
+sub goes_on_ok
+{
+	my ($node, $name, @dbs) = @_;
+
+	foreach my $db (@dbs ? @dbs : 'postgres')
+	{
+		issues_ok($node, \%received, $_, "$name, in $db", dbname => $db, count => 3) foreach (@specs);
+	}
+	return;
+}
+
+sub all_refused_ok
+{
+	my ($node, $name) = @_;
+
+	refused_ok($node, $_, $later, $name) foreach (@specs);
+	like($node->safe_psql('postgres', 'SELECT scru64_ceiling()'), qr/^20/, "$name: it shows the ceiling");
+	return;
+}
+
+#
+# Loads that go on while something is done
+#
+
+sub loads
+{
+	my ($node) = @_;
+
+	return start_load($node, map { $_ => 2 } @specs);
+}
+
+sub ids_of_client
+{
+	my ($client) = @_;
+
+	return read_file("$client->{log}.ids") =~ tr/\n//;
+}
+
+# Wait until each client has more IDs, or one error of the library.
+sub wait_for_clients
+{
+	my ($what, $load) = @_;
+
+	foreach my $client (@{ $load->{clients} })
+	{
+		my $enough = ids_of_client($client) + 300;
+
+		wait_until(sub { $what eq 'IDs' ? ids_of_client($client) >= $enough : read_file("$client->{log}.err") =~ /ERROR/ })
+		  or die "no $what of $client->{spec}";
+	}
+	return;
+}
+
+# End loads that have run beside each other.  What was wrong, but for one error.
+sub end_together
+{
+	my ($node, $error, @loads) = @_;
+	my $errors;
+
+	end_load($_) foreach (@loads);
+	$errors = record_load(\%received, { node => $node, clients => [ map { @{ $_->{clients} } } @loads ] });
+	return join("\n", grep { !/$error/ } split(/\n/, $errors)) . record_problems(\%received);
+}
+
+my $installation = installation(%old);
+my $node = new_node('main', install_path => $installation->{path});
+my ($out, $err);
+
+set_default($installation, $current);
+$node->append_conf('postgresql.conf', "max_prepared_transactions = 1\nscru64.node_spec = '1/8'");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION scru64; CREATE DATABASE one TEMPLATE postgres');
+is(version_in($node, 'postgres'), $current, 'this version');
+goes_on_ok($node, 'this version');
+
+#
+# New SQL with the old library: a clear error, and nothing is done by halves.
+#
+($out, $err) = try_statement(my $session = open_session($node), "ALTER EXTENSION scru64 UPDATE TO '$next'");
+like($err, $unknown, 'new SQL, old library: the function that is missing');
+is(version_in($node, 'postgres'), $current, 'new SQL, old library: no update');
+is($session->query_safe("SELECT count(*) FROM pg_proc WHERE proname = 'scru64_novelty'"), '0', '... nor a part of it');
+unlike($session->query_safe("SELECT pg_get_viewdef('scru64_generators'::regclass)"), qr/novelty/, '... nor a view');
+(undef, undef, $err) = $node->psql('template1', "CREATE EXTENSION scru64 VERSION '$next'");
+like($err, $unknown, 'new SQL, old library: it is not created');
+is(version_in($node, 'template1'), '', '... nor a part of it');
+goes_on_ok($node, 'new SQL, old library');
+
+#
+# The new library, while a session goes on with the old one
+#
+install_libraries($installation, %new);
+set_default($installation, $next);
+($out, $err) = try_statement($session, "ALTER EXTENSION scru64 UPDATE");
+like($err, $unknown, 'a session of before cannot update');
+$node->safe_psql('postgres', 'ALTER EXTENSION scru64 UPDATE');
+is(version_in($node, 'postgres'), $next, 'a new one can');
+is($node->safe_psql('postgres', 'SELECT scru64_novelty()'), '4711', 'the new function');
+($out, $err) = try_statement($session, 'SELECT scru64_novelty()');
+like($err, $unknown, 'in a session of before, it is missing');
+($out, $err) = try_statement($session, 'SELECT * FROM scru64_generators');
+like($err, $unknown, '... also in the view');
+like($session->query_safe('SELECT last_id::text FROM scru64_generators()'), qr/^\w{12}$/m, '... which the old SQL has without it');
+record_ids(\%received, $specs[0], [ split(/\n/, $session->query_safe("SET scru64.node_spec = '$specs[0]'; SELECT scru64_generate(3)")) ]);
+is(record_problems(\%received), '', '... and its IDs go on');
+$session->quit;
+goes_on_ok($node, 'two databases at two versions', 'postgres', 'one', 'postgres', 'one');
+is(version_in($node, 'one'), $current, 'the other one is where it was');
+like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators'), qr/^4711(\n4711)*$/, 'the view has the new column');
+
+# Old SQL, new library: all that this version's script names
+is($node->safe_psql('one', q(
+SELECT count(*) > 30 FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e',
+	LATERAL (SELECT fmgr_c_validator(p.oid)) AS v WHERE p.probin ~ 'scru64')), 't', 'old SQL, new library: all functions');
+is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions'), '0', 'old SQL, new library: views');
+is($node->safe_psql('one', 'SELECT scru64_node_spec()'), '1/8', 'old SQL, new library: the node');
+
+# There is no way back but PostgreSQL's own.
+(undef, undef, $err) = $node->psql('postgres', "ALTER EXTENSION scru64 UPDATE TO '$current'");
+like($err, qr/ERROR:  extension "scru64" has no update path from version "$next" to version "\Q$current\E"/, 'no update back');
+
+#
+# Dumps of one version into the other
+#
+set_default($installation, $current);
+create_everything($node, 'everything', 'ids');
+set_default($installation, $next);
+my $dir = $node->basedir;
+
+sub dump_of
+{
+	my ($db) = @_;
+	my $file = "$dir/$db.sql";
+
+	command_ok([ 'pg_dump', '--no-sync', '-f', $file, $node->connstr($db) ], "$db: dumped");
+	return $file;
+}
+
+sub restored_ok
+{
+	my ($from, $to, $version) = @_;
+
+	set_default($installation, $version);
+	$node->safe_psql('postgres', "CREATE DATABASE $to TEMPLATE template0; ALTER DATABASE $to SET scru64.node_spec = '2/8'");
+	command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of($from), $node->connstr($to) ], "$from to $to: restored");
+	is(version_in($node, $to), $version, "$from to $to: at version $version");
+	same_dump(read_file(dump_of($to)) =~ s/^\\(un)?restrict .*\n//mgr,
+		read_file("$dir/$from.sql") =~ s/^\\(un)?restrict .*\n//mgr, "$from to $to: the same");
+	return;
+}
+restored_ok('everything', 'later', $next);
+restored_ok('later', 'earlier', $current);
+$node->safe_psql('later', 'CREATE TABLE novel (n bigint DEFAULT ids.scru64_novelty())');
+$node->safe_psql('postgres', 'CREATE DATABASE too_early TEMPLATE template0');
+(undef, $err) = run_command([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of('later'), $node->connstr('too_early') ]);
+like($err, qr/ERROR:  function ids\.scru64_novelty\(\) does not exist/, 'what uses the new function needs it');
+
+#
+# A new library under load: the old one and the new one have shared memory of their own,
+# and one ceiling.
+#
+sub roll
+{
+	my ($name, $error, %libraries) = @_;
+	my @loads = loads($node);
+	my $before = open_session($node, dbname => 'one');
+
+	like($before->query_safe('SELECT scru64_watermark()'), qr/^[0-9a-z]{12}$/, "$name: there is a watermark");
+	wait_for_clients('IDs', $loads[0]);
+	install_libraries($installation, %libraries);
+	push @loads, loads($node);
+	wait_for_clients('IDs', $loads[1]);
+	wait_for_clients($error eq '^$' ? 'IDs' : 'errors', $loads[0]);
+	wait_for_clients('IDs', $loads[1]);
+	foreach my $session ($before, open_session($node, dbname => 'one'))
+	{
+		(undef, $err) = try_statement($session, 'SELECT scru64_watermark()');
+		like($err, qr/ERROR:  55000: there is no watermark\nDETAIL:  Two versions.*\nHINT:  Restart/, "$name: no watermark");
+		$session->quit;
+	}
+	is(end_together($node, $error, @loads), '', "$name: no ID twice, none out of order, no error");
+	note(log_counts(\%received));
+	# Those of the two libraries are in no common order: these may be below the last ones.
+	my %greatest = map { $_ => $received{$_}{greatest} } @specs;
+	foreach my $spec (@specs)
+	{
+		$received{$spec}{greatest} = '';
+		issues_ok($node, \%received, $spec, "$name: new sessions, in $_", dbname => $_, count => 3) foreach ('postgres', 'one');
+		$received{$spec}{greatest} = $greatest{$spec} if $greatest{$spec} gt $received{$spec}{greatest};
+	}
+	return;
+}
+
+install_libraries($installation, %old);
+set_default($installation, $current);
+$node->restart;
+goes_on_ok($node, 'the old library again');
+(undef, undef, $err) = $node->psql('postgres', 'SELECT scru64_novelty()');
+like($err, $unknown, 'the old library again: what is new is missing');
+roll('the page stays', '^$', %new);
+
+# With another page: the sessions of before end with an error before they are beyond the
+# ceiling that they have written.
+install_libraries($installation, %old);
+$node->restart;
+roll('another page', 'ERROR:  file "global/9864" was written by a later version of scru64|^psql:.*(DETAIL|HINT): |^(DETAIL|HINT): ', %new_page);
+$node->restart;
+goes_on_ok($node, 'another page, after a restart', 'postgres', 'one');
+is($node->safe_psql('one', 'SELECT scru64_watermark() IS NOT NULL'), 't', 'another page, after a restart: there is a watermark');
+
+# Back
+install_libraries($installation, %old);
+$node->restart;
+all_refused_ok($node, 'back');
+(undef, undef, $err) = $node->psql('one', '\set VERBOSITY verbose
+SELECT scru64_check()');
+like($err, $later, 'back: scru64_check() says so');
+$node->safe_psql('one', 'SELECT scru64_set_ceiling(scru64_ceiling())');
+goes_on_ok($node, 'back, and set', 'postgres', 'one');
+$node->stop;
+
+#
+# A standby first; and one that is late
+#
+%received = ();
+my @installations = map { installation(%old) } (1 .. 2);
+set_default($_, $current) foreach (@installations);
+my $first = new_node('first', allows_streaming => 1, install_path => $installations[0]{path});
+$first->start;
+$first->safe_psql('postgres', 'CREATE EXTENSION scru64');
+$first->stop;
+$first->backup_fs_cold('cold');
+my $second = PostgreSQL::Test::Cluster->new('second', install_path => $installations[1]{path});
+$second->init_from_backup($first, 'cold');
+$second->enable_streaming($first);
+install_libraries($installations[1], %new_page);
+set_default($installations[1], $next);
+$_->start foreach ($first, $second);
+goes_on_ok($first, 'the primary');
+catch_up($first, $second);
+like($second->safe_psql('postgres', 'SELECT scru64_ceiling()'), qr/^20/, 'the new library on a standby: it shows the ceiling');
+$first->stop;
+$second->promote;
+goes_on_ok($second, 'the new library, promoted');
+$second->safe_psql('postgres', 'ALTER EXTENSION scru64 UPDATE');
+goes_on_ok($second, 'the new library, promoted and updated');
+
+$first->enable_streaming($second);
+$first->start;
+catch_up($second, $first);
+is(version_in($first, 'postgres'), $next, 'a late standby has the new SQL');
+$second->stop;
+$first->promote;
+all_refused_ok($first, 'a late standby, promoted');
+install_libraries($installations[0], %new_page);
+goes_on_ok($first, 'a late standby, with the new library');
+$first->stop;
+
+done_testing();

@@ -1,0 +1,90 @@
+# Removal, as doc/operating.md has it: IDs become bigint where they are, no row moves, the
+# extension can go without CASCADE, and new rows get IDs above the old.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Examples;
+use Scru64Test;
+
+my @blocks = grep { $_->{language} eq 'sql' } blocks_of("$FindBin::RealBin/../../doc/operating.md");
+my ($tables) = $blocks[0]{text} =~ /^(CREATE TABLE .*)/ms;
+my ($columns) = grep { $_->{text} =~ /DROP CONSTRAINT detail_event_id_fkey/ } @blocks;
+my ($partitions) = grep { $_->{text} =~ /DETACH PARTITION/ } @blocks;
+
+my $node = new_node('main');
+$node->append_conf('postgresql.conf', "scru64.node_spec = '42/8'");
+$node->start;
+
+sub sql
+{
+	my ($statements) = @_;
+
+	return $node->safe_psql('postgres', $statements);
+}
+
+sub refused_ok
+{
+	my ($statement, $sqlstate, $name) = @_;
+	my (undef, undef, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\n$statement");
+
+	like($err, qr/ERROR:  $sqlstate/, $name);
+	return;
+}
+
+sql('CREATE EXTENSION scru64');
+sql($tables);
+sql(q(
+INSERT INTO event (what) SELECT 'event ' || i FROM generate_series(1, 1000) AS i;
+INSERT INTO detail SELECT id FROM event;
+INSERT INTO log SELECT scru64_from_parts('2026-01-01 00:00+00'::timestamptz + i * interval '44 min', i), 'line ' || i FROM generate_series(0, 1000) AS i;
+ALTER TABLE event ADD COLUMN made_at timestamptz GENERATED ALWAYS AS (scru64_timestamp(id)) STORED;
+CREATE INDEX event_time ON event (scru64_timestamp(id));
+CREATE VIEW recent AS SELECT id, what FROM event WHERE id >= now() - interval '1 hour';
+));
+
+my $files = q(SELECT pg_relation_filenode('event'), pg_relation_filenode('detail'), pg_relation_filenode('log_2026_01'));
+my $rows = q(
+SELECT string_agg(id || what || made_at, ' ' ORDER BY id) FROM (SELECT id::bigint, what, made_at FROM event) AS v;
+SELECT string_agg(event_id, ' ' ORDER BY event_id) FROM (SELECT event_id::bigint::text FROM detail) AS v;
+SELECT string_agg(id || line, ' ' ORDER BY id) FROM (SELECT id::bigint, line FROM log) AS v;
+);
+my ($files_before, $rows_before) = (sql($files), sql($rows));
+
+# What the page has one drop first is in the way, each.
+refused_ok('DROP EXTENSION scru64', '2BP01', 'the extension is in use');
+refused_ok('ALTER TABLE event ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE bigint', '0A000', 'a view, a generated column');
+sql('DROP VIEW recent; ALTER TABLE event ALTER COLUMN made_at DROP EXPRESSION');
+refused_ok('ALTER TABLE event ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE bigint', '42883', 'an index');
+sql('DROP INDEX event_time');
+
+sql($columns->{text});
+$node->command_ok([ 'psql', '-Xq1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', "$FindBin::RealBin/../../plain/scru64.sql" ],
+	'plain/scru64.sql');
+sql($partitions->{text});
+is(sql($files), $files_before, 'no table is rewritten');
+is(sql($rows), $rows_before, 'the same rows');
+is(sql('SELECT count(*) FROM event WHERE made_at = to_timestamp((id >> 24) * 0.256)'), '1000', 'the same times');
+is( sql(q(SELECT string_agg(format('%s %s', conrelid::regclass, contype), ', ' ORDER BY conrelid::regclass::text COLLATE "C", contype)
+		  FROM pg_constraint WHERE contype IN ('p', 'f') AND connamespace = 'public'::regnamespace)),
+	'detail f, event p, log p, log_2026_01 p', 'the same keys');
+is(sql(q(INSERT INTO log SELECT max(id) + 1, 'new' FROM log RETURNING tableoid::regclass)), 'log_2026_01', 'a row of January');
+
+
+$rows_before = sql($rows);
+sql('DROP EXTENSION scru64');
+is(sql($rows), $rows_before, 'the same rows without the extension');
+
+# New rows, of a role that may do nothing else
+sql(q(
+CREATE TABLE log_now PARTITION OF log FOR VALUES FROM (scru64_plain.min(now() - interval '1 hour')) TO (scru64_plain.min(now() + interval '1 hour'));
+CREATE ROLE app;
+GRANT SELECT, INSERT ON event, log TO app;
+));
+is(sql(q(SET ROLE app; INSERT INTO event (what) VALUES ('new'), ('newer') RETURNING id - (SELECT max(id) FROM event))),
+	"1\n2", 'new rows have numbers right above');
+is(sql(q(SELECT min(id) > 2::numeric ^ 53 FROM event)), 't', 'which JavaScript rounds');
+is(sql(q(SET ROLE app; INSERT INTO log (line) VALUES ('now') RETURNING tableoid::regclass, id > (SELECT max(id) FROM log))),
+	'log_now|t', 'or an ID with its time, in the partition of now');
+
+$node->stop;
+done_testing();

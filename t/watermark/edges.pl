@@ -1,0 +1,202 @@
+# scru64_watermark() and what is not one session on one server: parallel workers,
+# standbys, and a server without room for it.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Fault;
+use Scru64Test;
+use Scru64Watermark;
+
+my $template = make_template('template', allows_streaming => 1);
+my ($id, $before, $out, $err);
+
+# A server with these lines in its configuration, and the node 1/8
+sub server_with
+{
+	my ($name, $lines) = @_;
+	my $server = copy_server($template, $name);
+
+	$server->append_conf('postgresql.conf', "scru64.node_spec = '1/8'\n$lines");
+	start_server($server);
+	add_events($server);
+	return $server;
+}
+
+sub put_here
+{
+	my ($server, $sql) = @_;
+
+	return $server->safe_psql('postgres', ($sql || '') . put_sql(0));
+}
+
+sub holders
+{
+	my ($server) = @_;
+
+	return $server->safe_psql('postgres', 'SELECT pid, gid FROM scru64_transactions');
+}
+
+#
+# A session whose workers make IDs, and that has not loaded the library itself
+#
+foreach my $prepared (0, 10)
+{
+	my $name = "max_prepared_transactions = $prepared";
+	my $node = server_with("parallel_$prepared", "max_prepared_transactions = $prepared\n");
+
+	$node->safe_psql(
+		'postgres', q(
+CREATE TABLE numbers AS SELECT n FROM generate_series(1, 20000) AS n;
+ALTER TABLE numbers SET (parallel_workers = 2);
+-- what a session can plan without the library
+CREATE FUNCTION make_id() RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+	RETURN scru64_generate()::text;
+END
+$$;
+));
+	my $parallel = q(
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET parallel_leader_participation = off;
+);
+	my $make = 'SELECT min(id COLLATE "C") FROM (SELECT make_id() AS id FROM numbers OFFSET 0) AS made';
+	my $session = open_session($node);
+	my $pid = $session->query_safe("$parallel SELECT pg_backend_pid()");
+
+	if ($prepared == 0)
+	{
+		$session->query_safe('BEGIN');
+		$id = $session->query_safe($make);
+		like($id, qr/^\w{12}$/, "$name: workers make IDs");
+		put_here($node);
+		is(holders($node), "$pid|", "$name: they are of their session");
+		held_ok($node, $id, "$name: and hold the watermark back");
+		$session->query_safe('COMMIT; BEGIN');
+		is(holders($node), '', "$name: until that ends its transaction");
+		passes_ok($node, put_here($node), "$name: it passes");
+		$session->query_safe('COMMIT');
+	}
+	else
+	{
+		($out, $err) = try_statement($session, $make);
+		like($err, qr/ERROR:  55000: parallel worker cannot generate IDs.*\nDETAIL: .*\nHINT: .*session_preload_libraries/,
+			"$name: workers refuse");
+		passes_ok($node, put_here($node), "$name: nothing holds it back");
+		$session->query_safe("LOAD 'scru64'");
+		$session->query_safe('BEGIN');
+		$id = $session->query_safe($make);
+		like($id, qr/^\w{12}$/, "$name: with the library they make IDs");
+		is(holders($node), "$pid|", "$name: they are of their session");
+		$session->query_safe("PREPARE TRANSACTION 'workers'");
+		is(holders($node), '|workers', "$name: then of what it has prepared");
+		put_here($node);
+		held_ok($node, $id, "$name: which holds it back");
+		$node->safe_psql('postgres', "COMMIT PREPARED 'workers'");
+		is(holders($node), '', "$name: until it is ended");
+		passes_ok($node, put_here($node), "$name: it passes");
+	}
+	$session->quit;
+	$node->stop;
+}
+
+#
+# Standbys
+#
+{
+	my $node = server_with('primary', '');
+	my $standby = add_standby($template, $node, 'standby');
+	my $session = open_session($node);
+	my $poller = open_session($node);
+
+	catch_up($node, $standby);
+	(undef, undef, $err) = $standby->psql('postgres', "\\set VERBOSITY verbose\nSELECT * FROM event WHERE id < scru64_watermark()");
+	like($err, qr/ERROR:  25006: cannot execute scru64_watermark\(\) during recovery/, 'a standby has none');
+
+	# A commit that waits for standbys: nobody sees its row.
+	$node->safe_psql('postgres', q(ALTER SYSTEM SET synchronous_standby_names = 'nobody'));
+	$node->reload;
+	$node->poll_query_until('postgres', q(SELECT current_setting('synchronous_standby_names') = 'nobody'));
+	$session->query_safe('BEGIN; SET LOCAL synchronous_commit = local');
+	$id = put($session);
+	$session->query_safe('SET LOCAL synchronous_commit = on');
+	start_statement($session, 'COMMIT');
+	ok($node->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep')),
+		'a commit waits for a standby');
+	put_here($node, 'SET synchronous_commit = local; ');
+	held_ok($node, $id, 'and holds the watermark back');
+	is($node->safe_psql('postgres', "SELECT count(*) FROM event WHERE id = '$id'"), '0', 'as its row is not to be seen');
+	$node->safe_psql('postgres', q(ALTER SYSTEM SET synchronous_standby_names = 'standby'));
+	$node->reload;
+	$session->query_safe('SELECT');
+	passes_ok($node, $id, 'there is a standby: it passes');
+
+	# A raise of the ceiling that waits for a standby, while others ask all the time and
+	# another node goes on.  It waits when what the standby had is used up.
+	$standby->stop('immediate');
+	start_statement($session, "SET scru64.node_spec = '2/8'; SELECT 'ID ' || max(id) FROM
+		(SELECT scru64_generate() AS id FROM generate_series(1, 100) AS n, LATERAL (SELECT pg_sleep(0.1 + n * 0)) AS p) AS made");
+	ok($node->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event IN ('Extension', 'Scru64Standby'))),
+		'a session waits for the ceiling of a standby');
+	$poller->query_safe("SET synchronous_commit = local; SET scru64.node_spec = '3/8'");
+	foreach my $look (1 .. 40)
+	{
+		put($poller);
+		$before = $poller->query_safe('SELECT scru64_watermark() FROM pg_sleep(0.1)');
+	}
+	start_statement($poller, 'SELECT count(scru64_watermark()) FROM generate_series(1, 40) AS n, LATERAL (SELECT pg_sleep(0.05 + n * 0)) AS p');
+	start_server($standby);
+	($out, $err) = try_statement($session, 'SELECT');
+	like($out, qr/ID \w{12}/, 'a session that waits for a standby while others ask gets through') or diag($err);
+	my ($given) = $out =~ /ID (\w{12})/;
+	cmp_ok($given || '', 'ge', $before, 'above the watermark');
+	$_->quit foreach ($session, $poller);
+	$standby->stop;
+	$node->stop('immediate');
+}
+
+#
+# No room for writers.  Only before 17 the server has to have it from the start.
+#
+my $needs_room = $template->config_data('--version') =~ /^PostgreSQL 1[56]/;
+{
+	my $node = server_with('large', "max_connections = 3000\n");
+
+	like(put_here($node), qr/^\w{12}$/, 'thousands of connections: IDs');
+	if ($needs_room)
+	{
+		no_watermark_ok($node, qr/DETAIL:  .* 3\d\d\d processes .*\nHINT:  .*"shared_preload_libraries"/, 'and no watermark');
+	}
+	else
+	{
+		passes_ok($node, put_here($node), 'and a watermark');
+	}
+	like(put_here($node), qr/^\w{12}$/, 'IDs go on');
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'scru64'");
+	$node->restart;
+	passes_ok($node, put_here($node), 'preloaded: there is a watermark');
+	$node->stop;
+}
+
+# Nor for nodes: a session's locks have taken what there was.
+{
+	my $node = server_with('full', "max_locks_per_transaction = 10\nmax_connections = 10\nmax_prepared_transactions = 10\n");
+
+	$node->restart;
+	my ($session, $locks) = map { open_session($node) } (1 .. 2);
+	($out, $err) = try_statement($locks, 'SELECT count(pg_advisory_xact_lock(n)) FROM generate_series(1, 1000000) AS n');
+	like($err, qr/ERROR:  53200: out of shared memory/, 'shared memory is full');
+	($out, $err) = try_statement($session, put_sql(0));
+	like($err, qr/ERROR:  53200: not enough shared memory/, 'no IDs') if $needs_room;
+	$session->query_safe('BEGIN; INSERT INTO event VALUES (scru64_min(now()), 1)');
+	($out, $err) = try_statement($session, "PREPARE TRANSACTION 'without ID'");
+	is($err, '', 'and a transaction without one is prepared');
+	$_->quit foreach ($session, $locks);
+	$node->safe_psql('postgres', "COMMIT PREPARED 'without ID'");
+	$node->restart;
+	passes_ok($node, put_here($node), 'after a restart there is room');
+	$node->stop;
+}
+done_testing();

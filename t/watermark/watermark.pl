@@ -1,0 +1,475 @@
+# scru64_watermark(), rule by rule: no ID that is issued later is below it, and a
+# statement sees all rows below it; and nothing holds it back that need not.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Fault;
+use Scru64Lease qw(wait_until);
+use Scru64Test;
+use Scru64Watermark;
+
+plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+
+my $template = make_template('template', allows_streaming => 1);
+my $node = copy_server($template, 'main', clock => '+0');
+my ($id, $other, $before, $out, $err);
+
+start_server($node);
+add_events($node);
+
+# No node has begun, and all begin now.
+sub begin_anew
+{
+	$node->safe_psql('postgres', 'SELECT scru64_set_ceiling(); TRUNCATE event');
+	return;
+}
+
+sub above_ok
+{
+	my ($given, $watermark, $name) = @_;
+
+	cmp_ok($given, 'ge', $watermark, $name);
+	return;
+}
+
+#
+# What begins, or comes back, does so above it.  The clock stands still: all IDs are of
+# one tick, or ahead, and nothing else sees to it.
+#
+stop_clock($node, time);
+begin_anew();
+$id = put($node, '5/12');
+put($node, '600/12');
+$before = watermark($node);
+cmp_ok($before, 'gt', $id, 'a row is below it');
+above_ok(put($node, '4/12'), $before, 'a node that begins');
+
+# More nodes than there are slots
+sub put_many
+{
+	my ($from, $to) = @_;
+
+	$node->safe_psql('postgres', qq(
+DO \$\$
+BEGIN
+	FOR n IN $from .. $to LOOP
+		PERFORM set_config('scru64.node_spec', n || '/12', false);
+		INSERT INTO event VALUES (scru64_generate(), n);
+	END LOOP;
+END
+\$\$));
+	return;
+}
+
+foreach my $last (400, 2000)
+{
+	my $spec = $last == 400 ? '1/12' : '2/12';
+
+	begin_anew();
+	$id = put($node, $spec);
+	put_many(100, $last);
+	is($node->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'"),
+		'0', "after $last nodes, $spec has no slot");
+	$before = watermark($node);
+	cmp_ok($before, 'gt', $id, "$spec: its row is below");
+	above_ok(put($node, $spec), $before, "$spec comes back, above");
+}
+
+set_clock($node, '+0');
+
+#
+# The clock goes back, or on
+#
+begin_anew();
+$id = put($node, '1/8');
+put($node, '2/8');
+passes_ok($node, put($node, '1/8'), 'two nodes');
+$before = watermark($node);
+set_clock($node, '-5');
+above_ok(put($node, $_), $before, "the clock goes back: $_") foreach ('1/8', '2/8', '3/8');
+cmp_ok(watermark($node), 'ge', $before, 'nor does the watermark go back');
+set_clock($node, '-3600');
+foreach my $spec ('1/8', '2/8', '4/8')
+{
+	# it may be refused
+	(undef, $id) = $node->psql('postgres', "SET statement_timeout = '5s'; SET scru64.node_spec = '$spec'; " . put_sql(0));
+	above_ok($id || 'none', $before, "by an hour: $spec");
+}
+set_clock($node, '+0');
+
+# An idle server whose clock was ahead, and that crashes
+$node->stop;
+start_server($node);
+set_clock($node, '+7200');
+$before = watermark($node);
+kill_server($node);
+set_clock($node, '+0');
+start_server($node);
+above_ok(put($node, '1/8'), $before, 'a crash of an idle server, and a clock that was ahead');
+cmp_ok(watermark($node), 'ge', $before, 'and it has not gone back');
+
+# All IDs are of the tick that the ceiling is at: a node that has issued less holds
+# nothing back when that is over.
+set_parameter($node, 'scru64.rollback_allowance', '0');
+stop_clock($node, time);
+begin_anew();
+set_clock($node, '+0');
+put($node, '1/8');
+put($node, '2/8');
+passes_ok($node, put($node, '200/8'), 'an idle server: it is above all rows');
+set_parameter($node, 'scru64.rollback_allowance', '10s');
+
+#
+# scru64_set_ceiling(): all begins anew, and so does the watermark
+#
+$node->safe_psql('postgres', "SELECT scru64_set_ceiling('2036-01-02 03:04:05+00')");
+$before = watermark($node);
+begin_anew();
+{
+	my $session = open_session($node);
+
+	$session->query_safe("SET scru64.node_spec = '1/8'; BEGIN");
+	$id = put($session);
+	cmp_ok($id, 'lt', $before, 'a ceiling is set back: IDs are below those of before');
+	held_ok($node, $id, 'a ceiling is set back: so is the watermark');
+	$session->query_safe('COMMIT');
+	passes_ok($node, $id, 'a ceiling is set back: a row is below it');
+	$session->quit;
+}
+
+#
+# A statement that does not see what has been committed
+#
+begin_anew();
+put($node, '1/8');
+{
+	my $reader = open_session($node);
+	my $lock = open_session($node);
+	my $rows = 'SELECT count(*) FROM event WHERE id < scru64_watermark()';
+
+	watermark($node);
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	my $seen = $reader->query_safe('SELECT count(*) FROM event');
+	$id = put($node, '1/8');
+	passes_ok($node, $id, 'REPEATABLE READ: others get more');
+	cmp_ok($reader->query_safe('SELECT scru64_watermark()'), 'le', $id, 'REPEATABLE READ: below what it does not see');
+	is($reader->query_safe($rows), $seen, 'REPEATABLE READ: what it does see is below');
+	put($node, '1/8');
+	is($reader->query_safe($rows), $seen, 'REPEATABLE READ: its answer stays');
+	$reader->query_safe('COMMIT');
+
+	# a commit between a statement's snapshot and its call, which may be in a function
+	$node->safe_psql(
+		'postgres', q(
+CREATE FUNCTION stable_watermark() RETURNS scru64 LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN scru64_watermark();
+END
+$$;
+
+-- what asks, and then reads, sees what has been committed meanwhile
+CREATE FUNCTION unread_rows() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+	until scru64;
+BEGIN
+	until := scru64_watermark();
+	RETURN (SELECT count(*) FROM event WHERE id >= until);
+END
+$$;
+));
+	foreach my $case ([ 'scru64_watermark', 'le' ], [ 'stable_watermark', 'le' ], [ 'unread_rows', 'eq' ])
+	{
+		my ($function, $how) = @{$case};
+
+		$lock->query_safe('SELECT pg_advisory_lock(1)');
+		start_statement($reader, "SELECT $function() FROM (SELECT wait_for(1) OFFSET 0) AS waited");
+		ok(waits_for_lock($node, 1), "$function(): a statement has its snapshot");
+		$id = put($node, '1/8');
+		passes_ok($node, $id, "$function(): others get more");
+		$lock->query_safe('SELECT pg_advisory_unlock(1)');
+		cmp_ok($reader->query_safe('SELECT'), $how, $how eq 'le' ? $id : 0, "$function(): the statement gets no more than it sees");
+	}
+	$_->quit foreach ($reader, $lock);
+}
+
+# One that asks twice.  Between, a transaction ends that held it back, and no snapshot
+# tells of that; and others ask, with snapshots of their own.
+$node->safe_psql(
+	'postgres', q(
+CREATE TABLE part (id scru64, kind integer, n integer) PARTITION BY LIST (kind);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
+CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
+CREATE FUNCTION put_parts(n integer) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO part VALUES (scru64_generate(), 1, n), (scru64_generate(), 2, n)
+$$;
+
+-- transactions that end, until somebody has had this lock
+CREATE PROCEDURE go_on_until(lock integer) LANGUAGE plpgsql AS $$
+BEGIN
+	WHILE NOT pg_try_advisory_lock(lock) LOOP
+		PERFORM pg_current_xact_id();
+		COMMIT;
+	END LOOP;
+	PERFORM pg_advisory_unlock(lock);
+END
+$$;
+
+-- ask so often, each time with another snapshot
+CREATE FUNCTION ask(times integer) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	before xid8 := '0';
+BEGIN
+	FOR i IN 1 .. times LOOP
+		WHILE pg_snapshot_xmax(pg_current_snapshot()) = before LOOP
+		END LOOP;
+		before := pg_snapshot_xmax(pg_current_snapshot());
+		PERFORM scru64_watermark();
+	END LOOP;
+	RETURN true;
+END
+$$;
+));
+foreach my $case ([ 'statement', 0 ], [ 'statement', 200 ], [ 'cursor', 0 ], [ 'cursor', 200 ])
+{
+	my ($way, $times) = @{$case};
+	my ($reader, $lock, $open, $other) = map { open_session($node) } (1 .. 4);
+	my $put = "SET scru64.node_spec = '1/8'; SELECT put_parts";
+
+	begin_anew();
+	$node->safe_psql('postgres', "TRUNCATE part; $put(0)");
+	$open->query_safe("SET scru64.node_spec = '1/8'; BEGIN; SELECT scru64_generate()");
+	$node->safe_psql('postgres', "$put(1)");
+	$lock->query_safe('SELECT pg_advisory_lock(2), pg_advisory_lock(3)');
+	if ($way eq 'statement')
+	{
+		start_statement($reader,
+			"SELECT string_agg(kind || ' ' || n, ', ') FROM part WHERE id < scru64_watermark() AND CASE WHEN kind = 1 THEN wait_for(2) AND ask($times) ELSE true END");
+		ok(waits_for_lock($node, 2), 'a statement reads the first partition');
+	}
+	else
+	{
+		$reader->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT kind, n FROM part WHERE id < scru64_watermark(); FETCH c');
+		# and what no snapshot of before sees
+		$node->safe_psql('postgres', "$put(2)");
+	}
+	$open->query_safe('COMMIT');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM part WHERE id >= scru64_watermark()'), '0', "$way: others get more");
+	start_statement($other, 'CALL go_on_until(3)');
+	$lock->query_safe('SELECT pg_advisory_unlock(2)');
+	if ($way eq 'statement')
+	{
+		is($reader->query_safe('SELECT'), '1 0, 2 0', "$way: one answer for all partitions, $times others between");
+	}
+	else
+	{
+		$reader->query_safe("SELECT ask($times)");
+		is($reader->query_safe('FETCH ALL FROM c'), '2|0', "$way: one answer for all partitions, $times others between");
+	}
+	$lock->query_safe('SELECT pg_advisory_unlock(3)');
+	$_->quit foreach ($reader, $lock, $open, $other);
+}
+
+# What is kept for that is of use: a transaction in which nothing is open but the
+# statement that asks keeps little.
+{
+	my ($reader, $lock, $other) = map { open_session($node) } (1 .. 3);
+
+	$lock->query_safe('SELECT pg_advisory_lock(3)');
+	start_statement($other, 'CALL go_on_until(3)');
+	$reader->query_safe("BEGIN;\n" . "SELECT scru64_watermark() AS w \\gset\n" x 4000);
+	cmp_ok($reader->query_safe("SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'scru64 watermarks'"),
+		'<', 30_000, 'answers for snapshots that are gone are not kept');
+	$lock->query_safe('SELECT pg_advisory_unlock(3)');
+	$_->quit foreach ($reader, $lock, $other);
+}
+
+# A statement finds the watermark once, however often it asks: snapshot_position() looks through
+# the transactions of a snapshot.
+SKIP:
+{
+	skip 'gdb is not installed', 1 if !has_gdb();
+	my $session = open_session($node);
+	my @statements = (
+		[ 'a call', qr/Result/, 'SELECT scru64_watermark()' ],
+		[ 'a filter', qr/Filter/, 'SELECT count(*) FROM many WHERE id < scru64_watermark()' ],
+		[ 'an output', qr/Output: .*scru64_watermark/, 'SELECT id < scru64_watermark() FROM many OFFSET 1000' ],
+		[ 'a join', qr/Join Filter/, 'SELECT count(*) FROM many a LEFT JOIN generate_series(1, 3) n ON a.id < scru64_watermark()' ],
+		[ 'an index condition', qr/Index Cond: .*scru64_watermark/,
+			'SELECT count(x) FROM many m, LATERAL (SELECT id FROM indexed i WHERE i.id > m.id AND i.id < scru64_watermark() ORDER BY id LIMIT 1) x' ],
+		[ 'partitions', qr/Append.*Subplans Removed: 1\b/s, 'SELECT count(*) FROM parted WHERE id < scru64_watermark()' ],
+		[ 'partitions, pruned for each row', qr/Append.*Filter: .*m\.id.*scru64_watermark/s,
+			'SELECT count(x) FROM many m, LATERAL (SELECT FROM parted p WHERE p.id = m.id AND p.id < scru64_watermark() OFFSET 0) x' ],
+		[ 'above workers', qr/Filter: .*scru64_watermark.*Gather/s, 'SELECT count(*) FROM (SELECT id FROM many WHERE id IS NOT NULL OFFSET 0) m WHERE id < scru64_watermark()' ],
+		[ 'a function', qr/Filter: .*stable_watermark/, 'SELECT count(*) FROM many WHERE id < stable_watermark()' ]);
+	my (@hits, $out, $err);
+
+	$node->safe_psql(
+		'postgres', q(
+CREATE TABLE many (id scru64) WITH (parallel_workers = 2);
+INSERT INTO many SELECT scru64_min(to_timestamp(n)) FROM generate_series(1, 1000) AS n;
+CREATE TABLE indexed AS TABLE many;
+CREATE INDEX ON indexed (id);
+CREATE TABLE parted (id scru64) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (scru64_min('1970-01-01 00:10:00+00'));
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (scru64_min('1970-01-01 00:10:00+00')) TO (scru64_min('2100-01-01'));
+CREATE TABLE parted_3 PARTITION OF parted FOR VALUES FROM (scru64_min('2100-01-01')) TO (MAXVALUE);
+INSERT INTO parted TABLE many;
+ANALYZE many, indexed, parted;
+));
+	$session->query_safe('SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET enable_material = off; SELECT scru64_watermark()');
+	foreach my $statement (@statements)
+	{
+		my ($name, $plan, $sql) = @{$statement};
+
+		like($session->query_safe("EXPLAIN (VERBOSE, COSTS OFF) $sql"), $plan, "$name: the plan");
+	}
+	# scru64_node_spec() comes after each
+	my $gdb = attach_gdb($node, $session->query_safe('SELECT pg_backend_pid()'),
+		[ 'break snapshot_position', 'ignore 1 1000000', 'break scru64_node_spec' ],
+		map { ('continue', 'info breakpoints') } @statements);
+	$session->query_safe("$_->[2]; SELECT scru64_node_spec()") foreach (@statements);
+	let_go($gdb);
+	@hits = map { /^1 .*\n\s+breakpoint already hit (\d+) time/m ? $1 : 0 } split(/^Num /m, read_file("$gdb->{file}.log"));
+	shift @hits;
+	skip 'the debugger could not stop it there', 1 if @hits != @statements || $hits[0] == 0;
+	# the planner may have a snapshot of its own
+	cmp_ok($hits[$_] - $hits[ $_ - 1 ], '<=', 2 * $hits[0], "$statements[$_]->[0]: the watermark is found once") foreach (1 .. $#statements);
+	$session->quit;
+}
+
+#
+# Transactions that are prepared
+#
+begin_anew();
+$id = put($node, '1/8');
+{
+	my $session = open_session($node);
+	my $held = sub { return $node->safe_psql('postgres', "SELECT coalesce(string_agg(coalesce(gid, 'a process'), ' ' ORDER BY gid NULLS FIRST), '') FROM scru64_transactions") };
+
+	$session->query_safe("SET scru64.node_spec = '1/8'");
+	$session->query_safe('BEGIN');
+	$id = put($session);
+	$session->query_safe("PREPARE TRANSACTION 'one'");
+	put($node, '1/8');
+	is($held->(), 'one', 'a prepared transaction is in the view');
+	held_ok($node, $id, 'and holds it back');
+	# the session goes on, and holds nothing back
+	$session->query_safe('BEGIN');
+	$other = put($session);
+	is($held->(), 'a process one', 'so is the next one of its session');
+	$session->query_safe('COMMIT');
+	held_ok($node, $id, 'still the prepared one');
+
+	# more that fail than there is room for
+	foreach my $n (1 .. 100)
+	{
+		$session->query_safe('BEGIN');
+		put($session);
+		($out, $err) = try_statement($session, "PREPARE TRANSACTION 'one'");
+		last if $err !~ /ERROR:  42710/;
+	}
+	like($err, qr/ERROR:  42710/, 'a name that is in use');
+	is($held->(), 'one', 'leaves nothing behind');
+	$session->query_safe('CREATE TABLE kind (n integer PRIMARY KEY); CREATE TABLE deferred (n integer REFERENCES kind DEFERRABLE INITIALLY DEFERRED)');
+	$session->query_safe('BEGIN; INSERT INTO deferred VALUES (1)');
+	put($session);
+	($out, $err) = try_statement($session, "PREPARE TRANSACTION 'two'");
+	like($err, qr/ERROR:  23503/, 'a constraint that fails when it is prepared');
+	is($held->(), 'one', 'leaves nothing behind either');
+	$node->safe_psql('postgres', "COMMIT PREPARED 'one'");
+	is($held->(), '', 'committed by another session');
+	passes_ok($node, $other, 'it passes');
+
+	# a restart: nobody knows what they have
+	foreach my $gid ('three', 'four')
+	{
+		$session->query_safe('BEGIN');
+		$id = put($session);
+		$session->query_safe("PREPARE TRANSACTION '$gid'");
+	}
+	$session->quit;
+}
+$node->stop;
+start_server($node);
+my %xid = map { split(/\|/) } split(/\n/, $node->safe_psql('postgres', 'SELECT gid, transaction FROM pg_prepared_xacts'));
+# also where the ceiling is set before anybody makes an ID
+$node->safe_psql('postgres', "SELECT scru64_set_ceiling(scru64_timestamp('$id') + interval '1 s')");
+no_watermark_ok($node, qr/DETAIL:  Transaction ($xid{three}|$xid{four}) was prepared before.*\nHINT:  .*scru64_transactions.*COMMIT PREPARED/,
+	'after a restart with prepared transactions');
+is($node->safe_psql('postgres', "SELECT string_agg(gid || ' ' || first_id_after, ' ' ORDER BY gid) FROM scru64_transactions"),
+	'four 000000000001 three 000000000001', 'they are in the view');
+$other = put($node, '1/8');
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'three'");
+no_watermark_ok($node, qr/DETAIL:  Transaction $xid{four} /, 'while there is one of them');
+$node->safe_psql('postgres', "SET scru64.node_spec = '1/8'; BEGIN; INSERT INTO event VALUES (scru64_generate(), 5); PREPARE TRANSACTION 'five'");
+$node->safe_psql('postgres', "COMMIT PREPARED 'four'");
+passes_ok($node, $other, 'then there is one again, above the IDs issued meanwhile');
+is($node->safe_psql('postgres', "SELECT count(*) FROM event WHERE id = '$id' AND id < scru64_watermark()"), '1', 'and the row that was prepared is below');
+is($node->safe_psql('postgres', "SELECT gid FROM scru64_transactions"), 'five', 'one that was prepared later is known');
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'five'");
+
+#
+# Sessions that go away
+#
+foreach my $how ('TERM', 'KILL')
+{
+	my $session = open_session($node);
+	my $pid = $session->query_safe("SET scru64.node_spec = '1/8'; SELECT pg_backend_pid()");
+
+	$session->query_safe('BEGIN');
+	$id = put($session);
+	$before = watermark($node);
+	cmp_ok($before, 'le', $id, "SIG$how: a transaction is open");
+	kill($how, $pid);
+	$session->{run}->finish;
+	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM scru64_transactions') or die 'the transaction is still there';
+	$other = put($node, '1/8');
+	cmp_ok($other, 'gt', $id, "SIG$how: no ID again");
+	passes_ok($node, $other, "SIG$how: nothing holds it back");
+	cmp_ok(watermark($node), 'ge', $before, "SIG$how: it has not gone back");
+}
+
+#
+# A node that is idle holds nothing back, also within a tick.
+#
+set_clock($node, '+0');
+begin_anew();
+put($node, '16/8');
+$node->poll_query_until('postgres', "SELECT clock_timestamp() > scru64_timestamp(max(id)) + interval '2 s' FROM event");
+$out = "";
+foreach (1 .. 20)
+{
+	put($node, '2/8');
+	$out .= $node->safe_psql('postgres', 'SELECT id FROM event WHERE id >= scru64_watermark()');
+}
+is($out, '', 'each row of the other node is below the watermark at once');
+
+#
+# What others know of nodes is not changed by who asks for the watermark.
+#
+set_parameter($node, 'scru64.rollback_allowance', '1s');
+begin_anew();
+put($node, '16/8');
+$before = $node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WHERE node_id = 16 AND node_id_size = 8");
+{
+	my $accepted = 0;
+	my %last_ids;
+
+	# 256/12 is a part of 16/8, which is in use for a second
+	foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		put($node, '2/8');
+		watermark($node);
+		$last_ids{ $node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WHERE node_id = 16 AND node_id_size = 8") } = 1;
+		(undef, undef, $err) = $node->psql('postgres', "SET scru64.node_spec = '2/8'; SELECT scru64_generate(); SELECT scru64_watermark(); SET scru64.node_spec = '256/12'; SELECT scru64_generate()");
+		$accepted = 1 if $err eq '';
+		last if $accepted || $err !~ /overlaps node/;
+	}
+	ok($accepted, 'an idle node does not count as in use because somebody asks for the watermark') or diag($err);
+	is(join(' ', keys %last_ids), $before, 'and its last ID stays the same');
+}
+$node->stop;
+done_testing();
