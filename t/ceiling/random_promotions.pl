@@ -8,9 +8,6 @@
 # simulator (sim_tests/) tries each rule, t/ceiling/promotion each way; here PostgreSQL does all at once.
 # SCRU64_PROMOTIONS: how many; SCRU64_SEED: which.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use File::Copy;

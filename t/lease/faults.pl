@@ -1,8 +1,5 @@
 # A realm that is away, or refuses; and servers that are copies of one another.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use IO::Socket::UNIX;

@@ -1,9 +1,6 @@
 # A server leases its own node: a fleet with the same lines of configuration, who
 # sees what, configured nodes, and what ends and what keeps a lease.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use File::Find;

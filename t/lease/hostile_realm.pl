@@ -5,9 +5,6 @@
 # A proxy answers instead of a realm.  SCRU64_ONLY: which, a regular expression of calls
 # and names of answers.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;

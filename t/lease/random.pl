@@ -6,9 +6,6 @@
 #
 # SCRU64_LEASE_FAULTS: for how many seconds, 30 without it; SCRU64_SEED: which.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;

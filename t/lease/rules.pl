@@ -1,9 +1,6 @@
 # Rules of leases one by one, with clocks that are set: what is resumed, for how long
 # leases are asked for, and a realm that was promoted and has lost some.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;

@@ -3,9 +3,6 @@
 # block, which is found by trying them all, and what is refused is refused for a reason.
 # (That no ID is promised twice is for t/realm/simulator.)
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Random;

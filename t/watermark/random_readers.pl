@@ -5,9 +5,6 @@
 # The simulator (sim_tests/) tries each rule; this is PostgreSQL with its snapshots, callbacks,
 # workers and plans.  SCRU64_WATERMARK_SECONDS is for how long, SCRU64_SEED which.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;

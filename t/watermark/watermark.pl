@@ -1,9 +1,6 @@
 # scru64_watermark(), rule by rule: no ID that is issued later is below it, and a
 # statement sees all rows below it; and nothing holds it back that need not.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;

@@ -1,9 +1,6 @@
 # scru64_watermark() on a server that leases its node: hand-over to another one, a lease
 # that is over, one that is lost, and a promotion.
 
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use POSIX qw(strftime);
