@@ -102,11 +102,11 @@ my $away = $main->basedir . "/page";
 sub goes_on_ok
 {
 	my ($name) = @_;
-	my $lost = logged($main, 'the ceiling of scru64 was lost');
 
 	start_server($main);
-	issues_ok($main, \%received, '1/8', $name);
-	is($lost, 0, "$name: the ceiling was not lost");
+	# PostgreSQL's warning of the checksum
+	issues_ok($main, \%received, '1/8', $name, ignored => qr/(.*WARNING:  XX001: .*\nLOCATION: .*\n?)+/);
+	is(scalar(logged($main, 'the ceiling of scru64 was lost')), 0, "$name: the ceiling was not lost");
 	$main->stop;
 	return;
 }
