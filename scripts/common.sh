@@ -704,13 +704,15 @@ section()
 	((total_passed += passed, total_failed += failed)) || true
 }
 
-# Run a function that runs sections beside what comes next.  end_beside shows what they print.
+# Run a function that runs sections beside what comes next, which the processor serves first.
+# end_beside shows what they print.
 begin_beside()
 {
 	(
 		child=
 		trap '[[ -z $child ]] || kill -TERM -- "-$child"' EXIT
 		trap 'exit 143' TERM
+		renice -n 10 "$BASHPID" >/dev/null
 		"$@"
 		say "$total_passed $total_failed" >"$work/log/beside.sum"
 	) >"$work/log/beside" &
