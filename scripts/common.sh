@@ -483,8 +483,8 @@ apt_install()
 			"    apt-get update && apt-get install --no-install-recommends ${plan[*]}" \
 			${upgrades:+"It upgrades, and restarts, what is there:" "$upgrades"}
 	$simulated || die "apt-get cannot install ${plan[*]}:" "$(tail -n 8 <<<"$simulation")"
-	# whatever server it is, of a program that was replaced meanwhile, too
-	if [[ -n $upgrades ]] && grep -qsx postgres /proc/[0-9]*/comm; then
+	# Root sees the servers of all users, and those whose program was replaced.
+	if [[ -n $upgrades ]] && as_root sh -c 'grep -qsx postgres /proc/[0-9]*/comm'; then
 		die "not installed, because a PostgreSQL server is running here and would be upgraded:" \
 			"$upgrades" \
 			"That restarts it. When it may be restarted, run this as root, then try again:" \
@@ -704,8 +704,8 @@ section()
 	((total_passed += passed, total_failed += failed)) || true
 }
 
-# Run a function that runs sections beside what comes next, which the processor serves first.
-# end_beside shows what they print.
+# Run a function that runs sections, beside what comes next, which the processor serves first.
+# end_beside shows what the sections have printed.
 begin_beside()
 {
 	(
@@ -719,7 +719,7 @@ begin_beside()
 	beside=$!
 }
 
-# One that has died counts as a failure.
+# If the function has died, that counts as a failure.
 end_beside()
 {
 	wait "$beside" || true

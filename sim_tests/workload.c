@@ -130,7 +130,7 @@ assign_node(NodeSpec spec)
 	detach_node();
 }
 
-/* It takes back a SET. */
+/* An aborted transaction takes back its SET. */
 void
 abort_transaction(void)
 {

@@ -1,7 +1,7 @@
 --
 -- The extension scru64_gist or scru64_gin, whichever :method says, in a database of its
--- own.  It is made by who is no superuser, with each extension in a schema of its own.
--- Whatever else of those names there is in these schemas is let be.
+-- own.  A role that is no superuser makes the extension, with each extension in a schema of
+-- its own.  Other objects of the same names in these schemas stay as they are.
 --
 \set original :DBNAME
 \set SHOW_CONTEXT never

@@ -25,8 +25,8 @@ INSERT INTO question
 		('id < scru64_timestamp(%1$L)', 'n < %1$s >> 24 << 24')
 	) AS v (condition, same);
 
--- The questions whose two answers differ, or that do without an index; how many there
--- are, and how many find rows
+-- The questions whose two answers differ, or whose plan has no index; the number of
+-- questions, and of questions that find rows
 CREATE FUNCTION pg_temp.compare(
 	relation text, index text DEFAULT NULL,
 	OUT questions bigint, OUT not_empty bigint, OUT differing text[], OUT without_index text[]

@@ -39,7 +39,7 @@ CREATE FUNCTION pg_temp.receive(
 DECLARE
 	copy oid := lo_from_bytea(0, pg_temp.copy_file(field));
 BEGIN
-	-- a file of the data directory that base backups leave out: Windows has no shell for FROM PROGRAM
+	-- Windows has no shell for FROM PROGRAM, and base backups leave out a file of this name
 	PERFORM lo_export(copy, 'pgsql_tmp.scru64_regress'), lo_unlink(copy);
 	SELECT * INTO code, message, detail, hint FROM test.error_of(
 		format('COPY %s FROM %L (FORMAT binary)', target, 'pgsql_tmp.scru64_regress'));

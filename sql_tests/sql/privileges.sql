@@ -9,7 +9,7 @@ CREATE ROLE regress_scru64_user;
 CREATE ROLE regress_scru64_monitor;
 
 --
--- The node that is set is there for all to use.  Who may set it, and where: t/generate/settings.
+-- All roles may use the node that is set.  Who may set a node, and where: t/generate/settings.
 --
 SET scru64.node_spec = '0x62/8';
 SET ROLE regress_scru64_user;

@@ -10,7 +10,6 @@ use warnings;
 
 use File::Basename;
 use Exporter 'import';
-use FindBin;
 use Scru64Examples;
 
 our @EXPORT = qw(

@@ -4,7 +4,6 @@
 package Scru64Everything;
 
 use Exporter 'import';
-use FindBin;
 use Scru64Examples;
 use Scru64Test;
 

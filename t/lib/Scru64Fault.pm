@@ -279,8 +279,8 @@ sub kill_server
 	return;
 }
 
-# kill -9 of a process of a server that restarts after crashes: a session, or this one.  Returns
-# when the server has started all its processes anew.
+# kill -9 of a session, or of this process, of a server that restarts after crashes.  Returns when
+# the server has started all its processes anew.
 sub crash
 {
 	my ($node, $pid) = @_;
@@ -303,7 +303,7 @@ sub has_gdb
 	return system('gdb --version >/dev/null 2>&1') == 0;
 }
 
-# Whether a file appears that gdb makes
+# Whether gdb makes a file
 sub appears
 {
 	my ($file) = @_;
@@ -316,8 +316,8 @@ sub appears
 	return 0;
 }
 
-# Attach it to a process of a server.  Returns when it has run the first commands; it goes on with
-# the others, and leaves the process.
+# Attach gdb to a process of a server.  Returns when gdb has run the first commands; gdb continues
+# with the others, and leaves the process.
 sub attach_gdb
 {
 	my ($node, $pid, $first, @then) = @_;
@@ -331,8 +331,8 @@ sub attach_gdb
 	return { file => $file, run => $run };
 }
 
-# Have a process stop where it comes to one of these places: has_stopped() waits until it has,
-# and let_go() has it go on, and is false if it never came there.
+# Have a process stop at one of these places: has_stopped() waits until the process has stopped,
+# and let_go() lets the process continue, and is false if it never came to a place.
 sub stop_at
 {
 	my ($node, $pid, @places) = @_;
@@ -628,7 +628,7 @@ sub record_problems
 # Nodes, each time in a session of its own
 #
 
-# What it gets: IDs, and errors.  Parameters: count, and those of open_session().
+# The IDs and the errors that the session gets.  Parameters: count, and those of open_session().
 sub try_node
 {
 	my ($node, $spec, %params) = @_;
@@ -640,7 +640,7 @@ sub try_node
 	return ($out, $err);
 }
 
-# It gets no ID, and this error, which is returned.
+# The session gets no ID, and this error, which is returned.
 sub refused_ok
 {
 	my ($node, $spec, $error, $name) = @_;
@@ -651,7 +651,7 @@ sub refused_ok
 	return $err;
 }
 
-# It gets IDs, after all of that node in a record, and no error but what is ignored.
+# The session gets IDs, above all of the node in a record, and no error but the ignored one.
 sub issues_ok
 {
 	my ($node, $record, $spec, $name, %params) = @_;

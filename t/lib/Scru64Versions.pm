@@ -9,7 +9,6 @@ use File::Basename;
 use File::Copy;
 use File::Find;
 use File::Path qw(make_path);
-use FindBin;
 use Scru64Fault qw(read_file replace_file);
 use Scru64Test;
 

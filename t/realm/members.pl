@@ -3,7 +3,6 @@
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
-use List::Util qw(max);
 use Scru64Fault;
 use Scru64Realm;
 use Scru64Test;

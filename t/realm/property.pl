@@ -1,7 +1,7 @@
 # 2,000 random requests to a realm, while its clock moves on, stands still, leaps and goes back.
-# Each answer, and each row of the ledger, is what it has to be: a lease is of the smallest free
-# block, which is found by trying them all, and what is refused is refused for a reason.
-# (That no ID is promised twice is for t/realm/simulator.)
+# Each answer, and each row of the ledger, is as expected: a lease is of the smallest free block,
+# which the test finds by trying all blocks, and each refusal has its reason.
+# (t/realm/simulator shows that no ID is promised twice.)
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -31,8 +31,8 @@ CREATE FUNCTION pick(low integer, high integer) RETURNS integer LANGUAGE sql VOL
 CREATE FUNCTION tick_after(id bigint) RETURNS timestamptz LANGUAGE sql
 	RETURN timestamptz 'epoch' + ((id >> 24) + 1) * interval '256 ms';
 
--- Of the blocks within 5/14 that are free, each as large as may be, the first of the smallest that are large enough: where
--- it begins
+-- The beginning of the best block: of the free blocks within 5/14, each as large as possible, the
+-- first of the smallest that are large enough
 CREATE FUNCTION best_fit(asked integer, clock timestamptz, until timestamptz) RETURNS integer LANGUAGE sql AS $$
 	WITH RECURSIVE taken AS MATERIALIZED (
 		SELECT node_ctr_range AS node FROM scru64_realm.ledger

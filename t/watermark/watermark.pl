@@ -4,7 +4,6 @@
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;
-use Scru64Lease qw(wait_until);
 use Scru64Test;
 use Scru64Watermark;
 
