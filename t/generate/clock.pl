@@ -8,9 +8,10 @@ use Scru64Test;
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
-# Milliseconds that a wait may need to end, and to see that the clock was set.
-my $at_once = 400;
-my $look_at_clock = 2000;
+# Milliseconds that a wait may need to end, and to see that the clock was set, also on a busy
+# machine: less than the 8 seconds that it would take otherwise.
+my $at_once = 5000;
+my $look_at_clock = 6000;
 
 # Last timestamp that is not reserved.
 my $last_tick = 282429536479;
@@ -132,13 +133,13 @@ sub fresh_ok
 {
 	my ($spec, $name) = @_;
 
-	$other->query_safe("SET statement_timeout = '2s'");
+	$other->query_safe("SET statement_timeout = '5s'");
 	my ($out, $err) = try_statement($other, "SELECT give('$spec', 1)");
 	$other->query_safe('SET statement_timeout = 0');
 	is($err, '', $name);
 	is( $node->safe_psql(
 			'postgres',
-			"SELECT tick_of(at) - tick_of(id) BETWEEN 0 AND 2 FROM ids WHERE node = '$spec' ORDER BY n DESC LIMIT 1"
+			"SELECT tick_of(at) - tick_of(id) BETWEEN 0 AND 15 FROM ids WHERE node = '$spec' ORDER BY n DESC LIMIT 1"
 		),
 		't',
 		"$name: with the time of the clock");
@@ -169,7 +170,7 @@ is(in_view('1/8', 'clock_rollbacks, waits'),
 	'1|0', 'the clock goes back by 3 s: seen at once');
 $other->query_safe("SELECT give('1/8', 100)");
 $session->query_safe("SELECT give('1/8', 100)");
-is(in_view('1/8', "clock_rollbacks, waits, lead BETWEEN '1 s' AND '4 s'"),
+is(in_view('1/8', "clock_rollbacks, waits, lead BETWEEN '0 s' AND '4 s'"),
 	'1|0|t', 'and counted once');
 in_order('1/8', 400, 'the IDs go on in order');
 set_clock('+0');
@@ -193,34 +194,35 @@ $node->pgbench(
 is(in_view('1/8', 'clock_rollbacks, waits'), '2|0', 'it is counted once');
 in_order('1/8', 2300, 'every session has its IDs in order');
 
-# while they generate
+# while they generate: after each jump, each of them has read the clock
 set_clock('+0');
 my ($bench_out, $bench_err) = ('', '');
 my $bench_script = $node->basedir . '/jumps';
+my $count = 0;
 append_to_file($bench_script, "SELECT give('2/8', 5, :client_id)\n");
 {
 	my $bench = IPC::Run::start(
 		[
-			'pgbench', '--no-vacuum', '--client=4', '--jobs=2',
-			'--time=3', '-f', $bench_script, '-h',
-			$node->host, '-p', $node->port, 'postgres'
+			'pgbench', '--no-vacuum', '--client=4', '--jobs=2', "--time=$PostgreSQL::Test::Utils::timeout_default",
+			'-f', $bench_script, '-h', $node->host, '-p', $node->port, 'postgres'
 		],
-		'>',
-		\$bench_out,
-		'2>',
-		\$bench_err,
-		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+		'>', \$bench_out, '2>', \$bench_err);
 	foreach my $jump (1 .. 12)
 	{
-		sleep(0.2);
 		set_clock('-' . ($jump * 5 % 7));
+		my $enough = $count + 100;
+		while ($count < $enough && $bench->pumpable)
+		{
+			sleep(0.02);
+			$count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'");
+		}
 	}
+	$bench->signal('TERM');
 	$bench->finish;
 }
 is($bench_err, '', 'the clock jumps while 4 sessions generate');
-my $count =
-  $node->safe_psql('postgres', "SELECT count(*) FROM ids WHERE node = '2/8'");
-cmp_ok($count, '>', 100, 'they gave IDs');
+$count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'");
+cmp_ok($count, '>=', 1200, 'they gave IDs');
 in_order('2/8', $count, 'every session has its IDs in order');
 # four of the jumps go back; a session that has read the clock just before one
 # may make it count twice
@@ -245,12 +247,12 @@ like(
 	qr/ERROR:  57014: canceling statement due to user request/,
 	'that is the error');
 
-set_clock('-11.5');
+set_clock(sprintf('%.3f', $node->safe_psql('postgres', "SELECT extract(epoch FROM scru64_timestamp('" . last_id('3/8') . "'))") - 13 - time()));
 $session->query_safe("SELECT give('3/8', 100)");
 in_order('3/8', 200, 'a wait ends, and the IDs go on in order');
 is( $node->safe_psql(
 		'postgres',
-		"SELECT max(tick_of(id) - tick_of(at)) BETWEEN 37 AND 39 FROM ids WHERE node = '3/8' AND n > (SELECT min(n) + 99 FROM ids WHERE node = '3/8')"
+		"SELECT max(tick_of(id) - tick_of(at)) BETWEEN 20 AND 39 FROM ids WHERE node = '3/8' AND n > (SELECT min(n) + 99 FROM ids WHERE node = '3/8')"
 	),
 	't',
 	'as soon as the clock has come close enough');

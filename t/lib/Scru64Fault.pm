@@ -439,16 +439,16 @@ sub load_script
 	# The pause is the client's: pg_sleep() goes by the clock that tests set, and
 	# sleeps for a year if that is set back by one meanwhile.
 	my $statements =
-		"SELECT scru64_generate();\n" x 60
-	  . "SELECT scru64_generate(20);\n"
-	  . "COPY (SELECT scru64_generate(20)) TO STDOUT;\n"
-	  . "\\! sleep 0.02\n";
+		"SELECT scru64_generate();\n" x 300
+	  . "SELECT scru64_generate(100);\n"
+	  . "COPY (SELECT scru64_generate(100)) TO STDOUT;\n"
+	  . "\\! sleep 0.1\n";
 
 	if (!defined $load_script)
 	{
 		$load_script = "$dir/load.sql";
 		append_to_file($load_script,
-			"SET scru64.node_spec = :'node';\n" . $statements x 5000);
+			"SET scru64.node_spec = :'node';\n" . $statements x 1000);
 	}
 	return $load_script;
 }

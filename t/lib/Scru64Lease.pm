@@ -164,7 +164,7 @@ sub wait_until
 	{
 		my $result = $code->();
 		return $result if $result;
-		sleep(0.1);
+		sleep(0.2);
 	}
 	return '';
 }
@@ -232,17 +232,17 @@ sub begin_load
 {
 	my ($server, $count) = @_;
 	my $dir = $server->basedir;
-	my $statements = "SELECT scru64_generate();\n" x 40 . "SELECT scru64_generate(20);\n"
-	  . "\\set stop `sleep 0.06; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
+	my $statements = "SELECT scru64_generate();\n" x 120 . "SELECT scru64_generate(60);\n"
+	  . "\\set stop `sleep 0.2; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
 
-	replace_file("$dir/load.sql", $statements x 3000);
+	replace_file("$dir/load.sql", $statements x 1000);
 	unlink("$dir/stop");
 	foreach my $n (1 .. $count)
 	{
 		my $log = "$dir/log_" . $loads_begun++;
 		my $psql = "psql -XAtq -v VERBOSITY=verbose -f $dir/load.sql -d \"\$0\" >>$log.ids 2>>$log.err";
 		my $run = IPC::Run::start(
-			[ 'sh', '-c', "while [ ! -e $dir/stop ]; do $psql; sleep 0.1; done",
+			[ 'sh', '-c', "while [ ! -e $dir/stop ]; do $psql; sleep 0.2; done",
 				$server->connstr('postgres') . ' application_name=load' ],
 			'<', '/dev/null');
 
