@@ -85,6 +85,16 @@ sub last_id
 		"SELECT max(id) FROM ids WHERE node = '$spec'");
 }
 
+# The clock is so many seconds behind the last ID of a node.
+sub set_clock_behind
+{
+	my ($spec, $seconds) = @_;
+	my $last = $node->safe_psql('postgres', "SELECT extract(epoch FROM scru64_timestamp('" . last_id($spec) . "'))");
+
+	set_clock(sprintf('%+.3f', $last - $seconds - time()));
+	return;
+}
+
 sub in_order
 {
 	my ($spec, $count, $name) = @_;
@@ -219,6 +229,8 @@ append_to_file($bench_script, "SELECT give('2/8', 5, :client_id)\n");
 	}
 	$bench->signal('TERM');
 	$bench->finish;
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'")
+	  or die 'pgbench is still there';
 }
 is($bench_err, '', 'the clock jumps while 4 sessions generate');
 $count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'");
@@ -234,7 +246,7 @@ is(in_view('2/8', 'clock_rollbacks BETWEEN 3 AND 12, waits'),
 #
 set_clock('+0');
 $session->query_safe("SELECT give('3/8', 100)");
-set_clock('-18');
+set_clock_behind('3/8', 18);
 start_statement($session, "SELECT give('3/8', 100)");
 waits_ok('the clock goes back by 18 s: the session waits');
 fresh_ok('4/8', 'another node generates at once');
@@ -247,7 +259,7 @@ like(
 	qr/ERROR:  57014: canceling statement due to user request/,
 	'that is the error');
 
-set_clock(sprintf('%.3f', $node->safe_psql('postgres', "SELECT extract(epoch FROM scru64_timestamp('" . last_id('3/8') . "'))") - 13 - time()));
+set_clock_behind('3/8', 13);
 $session->query_safe("SELECT give('3/8', 100)");
 in_order('3/8', 200, 'a wait ends, and the IDs go on in order');
 is( $node->safe_psql(
@@ -259,7 +271,7 @@ is( $node->safe_psql(
 is(in_view('3/8', 'clock_rollbacks > 0, waits'),
 	't|2', 'the view counts the waits');
 
-set_clock('-18');
+set_clock_behind('3/8', 18);
 start_statement($session, "SELECT give('3/8', 100)");
 waits_ok('the clock goes back by 18 s again: the session waits');
 my $began = Time::HiRes::time();
