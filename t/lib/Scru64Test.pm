@@ -40,6 +40,22 @@ sub import
 	return;
 }
 
+# PostgreSQL's modules copy the data directory INITDB_TEMPLATE, if initdb would get no options of a
+# test.  Those before 17 do not, so this does it for them.  The servers have one system identifier.
+my $system_or_bail = \&PostgreSQL::Test::Utils::system_or_bail;
+
+sub copy_or_run
+{
+	my ($program, undef, $data, @options) = @_;
+	my $is_plain = $program eq 'initdb' && "@options" eq '-A trust -N';
+
+	return $system_or_bail->($is_plain && $ENV{INITDB_TEMPLATE} ? ('cp', '-RPp', $ENV{INITDB_TEMPLATE}, $data) : @_);
+}
+{
+	no warnings 'redefine';
+	*PostgreSQL::Test::Utils::system_or_bail = \&copy_or_run;
+}
+
 # A server that is initialized but not started.  Parameters: those of init(), and install_path.
 sub new_node
 {
@@ -47,6 +63,7 @@ sub new_node
 	my $path = delete $params{install_path};
 	my $node = PostgreSQL::Test::Cluster->new($name, defined $path ? (install_path => $path) : ());
 
+	delete local $ENV{INITDB_TEMPLATE} if defined $path;
 	$node->init(%params);
 	# What happens in the background would disturb what is measured.  Recovery reports its
 	# progress from a signal handler, which waits for ever where it interrupts libfaketime.
