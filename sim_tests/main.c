@@ -26,10 +26,12 @@ static uint64 n_ids;
 
 extern void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 
-FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset), return &saved_lease_page;)
+FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset),
+   return &saved_lease_page;)
 
 /* Nodes of scripts: two overlap, and none fills a tick. */
-static const Scru64Node script_nodes[] = {{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8}, {.node_id = 10, .node_id_size = 6}};
+static const Scru64Node script_nodes[] = {
+	{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8}, {.node_id = 10, .node_id_size = 6}};
 
 /* Each history has a mix of its own: what is rare in one is frequent in another. */
 static void
@@ -116,10 +118,12 @@ move_clock(void)
 	trace("the clock is %.3f s off", (double) (clock_offset_ns - START_CLOCK) / SEC);
 }
 
-/* What happens around the processes, between two steps */
-static void
+/* What happens around the processes, before each step */
+void
 events(void)
 {
+	if (incarnation == 0)
+		return;
 	if (--steps_left == 0)
 		end_history();
 	storage_events();
@@ -138,18 +142,11 @@ next_incarnation(void)
 	/* another postmaster does not have the page */
 	if (recovery != RECOVER_CRASH || one_in(2))
 		saved_lease_page.is_whole = false;
-	n_crashes++;
 	if (is_script && recovery == RECOVER_RESTORE)
 		recovery = RECOVER_FAILOVER;
+	n_crashes++;
 	n_forks += recovery != RECOVER_CRASH;
 	recover(recovery);
-	if (recovery != RECOVER_CRASH)
-		history_forks(recovery == RECOVER_FAILOVER);
-}
-
-static void
-no_events(void)
-{
 }
 
 static void
@@ -162,27 +159,19 @@ run_history(uint64 this_seed)
 	clock_offset_ns = START_CLOCK;
 	swarm = (Swarm) {.burst = 1, .step_ns = 1, .first_xid = FIRST_XID};
 	create_extension();
-	run_processes(no_events);
+	run_processes();
 	draw_swarm();
 	recover(RECOVER_CRASH);
 	while (!is_over && incarnation++ < MAX_INCARNATIONS)
 	{
 		begin_incarnation();
 		start_workload();
-		run_processes(events);
+		run_processes();
 		end_incarnation();
 		if (!is_violated)
 			next_incarnation();
 	}
 	n_ids += (uint64) n_issued;
-}
-
-static void
-usage(void)
-{
-	fputs("Usage: sim [-w] [-v] [-s] [-t SECONDS] [SEED [HISTORIES]]\n"
-		  "  -w  weak memory\n  -v  a trace of all that happens\n  -s  a script without concurrency\n  -t  go on for so many seconds\n", stderr);
-	exit(2);
 }
 
 int
@@ -196,16 +185,18 @@ main(int argc, char **argv)
 
 	while ((option = getopt(argc, argv, "wvst:")) != -1)
 	{
-		if (option == 'w')
-			is_weak = true;
-		else if (option == 'v')
-			is_verbose = true;
-		else if (option == 's')
-			is_script = true;
-		else if (option == 't')
+		is_weak |= option == 'w';
+		is_verbose |= option == 'v';
+		is_script |= option == 's';
+		if (option == 't')
 			end = time(NULL) + atoi(optarg);
-		else
-			usage();
+		if (option == '?')
+		{
+			fputs("Usage: sim [-w] [-v] [-s] [-t SECONDS] [SEED [HISTORIES]]\n"
+				  "  -w  weak memory\n  -v  a trace of all that happens\n"
+				  "  -s  a script without concurrency\n  -t  go on for so many seconds\n", stderr);
+			exit(2);
+		}
 	}
 	if (optind < argc)
 		first = strtoull(argv[optind++], NULL, 10);
@@ -217,7 +208,8 @@ main(int argc, char **argv)
 	while (!is_violated && (end != 0 ? time(NULL) < end : n < histories))
 		run_history(first + n++);
 	if (!is_script)
-		printf("%s: %s memory, " UINT64_FORMAT " histories from seed " UINT64_FORMAT " on, " UINT64_FORMAT " IDs, %d crashes, %d of them failovers or restores\n",
+		printf("%s: %s memory, " UINT64_FORMAT " histories from seed " UINT64_FORMAT " on, " UINT64_FORMAT
+			   " IDs, %d crashes, %d of them failovers or restores\n",
 			   is_violated ? "not ok" : "ok", is_weak ? "weak" : "strong", n, first, n_ids, n_crashes, n_forks);
 	return is_violated;
 }

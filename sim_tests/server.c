@@ -30,12 +30,12 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "generate/reported.h"
 #include "shmem/slots.h"
 
 #define MAX_HELD		8
-#define MAX_SEGMENTS	4
 #define ARENA_SIZE		(64 * 1024)
-#define LW_EXCLUSIVELY	((uint32) 1 << 31)
+#define LW_EXCLUSIVELY	((uint64) 1 << 63)
 
 /* Variables of each process */
 PROCESS_LOCAL volatile sig_atomic_t InterruptPending = false;
@@ -67,52 +67,51 @@ static PROC_HDR proc_header = {.allProcs = procs};
 PROC_HDR   *ProcGlobal = &proc_header;
 PGPROC	   *PreparedXactProcs = &procs[MAX_PROCESSES];
 int			MaxBackends = MAX_PROCESSES, max_prepared_xacts = MAX_PREPARED, max_wal_senders = 1;
-char	   *SyncRepStandbyNames = "";
-const char *const GucSource_Names[PGC_S_SESSION + 1] = {NULL};
 static BackgroundWorker worker_entry;
 BackgroundWorker *MyBgworkerEntry = &worker_entry;
-pg_prng_state pg_global_prng_state;
 
 SERVER_LOCAL Latch latches[MAX_PROCESSES] = {{0}};
 SERVER_LOCAL bool is_canceled[MAX_PROCESSES] = {0};
 uint64		next_xid, latest_completed;
 
-static char arenas[MAX_PROCESSES][2][ARENA_SIZE];	/* memory of a transaction, and of its process */
-static size_t used[MAX_PROCESSES][2];
+typedef struct Arena
+{
+	size_t		used;
+	char		memory[ARENA_SIZE] pg_attribute_aligned(8);
+} Arena;
+
+static Arena arenas[MAX_PROCESSES][2];	/* of a transaction, and of its process */
 SERVER_LOCAL static Process *page_owner = NULL;
 SERVER_LOCAL static int page_locks = 0;
-SERVER_LOCAL static const char *segment_names[MAX_SEGMENTS] = {NULL};
-SERVER_LOCAL static void *segments[MAX_SEGMENTS] = {NULL};
-SERVER_LOCAL static size_t shared_used = 0;
+SERVER_LOCAL static const char *segment_names[MAX_SEGMENTS + 1] = {NULL};
 
 /*
  * Errors
  */
 
-FN(bool, LWLockHeldByMe, (LWLock *lock), int i = n_held; while (i > 0 && held_locks[i - 1] != lock) i--; return i > 0;)
+/* The number of a lock, from 0 on; -1: this process does not hold the lock. */
+FN(static int, find_held, (LWLock *lock),
+   int i = n_held - 1; while (i >= 0 && held_locks[i] != lock) i--; return i;)
 
 void
 must_be_quiet(const char *what)
 {
 	if (spinlocks > 0)
 		violation("%s under a spinlock", what);
-	if (node_slots != NULL && LWLockHeldByMe(&node_slots->lock))
+	if (node_slots != NULL && find_held(&node_slots->lock) >= 0)
 		violation("%s under the lock of the slots", what);
 }
 
 FN(ErrorData *, CopyErrorData, (void), static ErrorData error = {.message = "failed"}; return &error;)
-FN(void, EmitErrorReport, (void), ;)
-FN(bool, errstart, (int level, const char *domain), error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
+FN(bool, errstart, (int level, const char *domain),
+   error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
 FN(bool, errstart_cold, (int level, const char *domain), return errstart(level, domain);)
-FN(char *, unpack_sql_state, (int state), static char text[6]; for (int i = 0; i < 5; i++) text[i] = PGUNSIXBIT(state >> 6 * i); return text;)
+FN(char *, unpack_sql_state, (int state),
+   static char text[6]; for (int i = 0; i < 5; i++) text[i] = PGUNSIXBIT(state >> 6 * i); return text;)
 FN(int, errcode, (int code), error_code = code; return 0;)
 FN(int, errmsg, (const char *fmt,...), error_message = fmt; return 0;)
 FN(int, errmsg_internal, (const char *fmt,...), error_message = fmt; return 0;)
-FN(int, errdetail, (const char *fmt,...), return 0;)
-FN(int, errdetail_internal, (const char *fmt,...), return 0;)
-FN(int, errhint, (const char *fmt,...), return 0;)
 FN(int, geterrcode, (void), return error_code;)
-FN(void, FlushErrorState, (void), ;)
 FN(void, pg_re_throw, (void), siglongjmp(*PG_exception_stack, 1);)
 
 void
@@ -127,13 +126,15 @@ errfinish(const char *file, int line, const char *function)
 	pg_re_throw();
 }
 
-FN(void, raise_error, (int code, const char *message), error_code = code; error_message = message; errfinish("", 0, "postgres"); abort();)
-
+FN(void, raise_error, (int code, const char *message),
+   error_code = code; error_message = message; errfinish("", 0, "postgres"); abort();)
 FN(void, ExceptionalCondition, (const char *condition, const char *type, const char *file, int line),
    violation("assertion in %s: %s", file, condition); abort();)
 
-/* The address of all that no simulated process calls; see the Makefile. */
+/* What the Makefile has in place of many functions: NOT_CALLED, RETURN_0, RETURN_1 */
 FN(void, not_simulated, (void), fputs("a function is called that is not simulated\n", stderr); abort();)
+FN(intptr_t, returns_0, (void), return 0;)
+FN(intptr_t, returns_1, (void), return 1;)
 
 /*
  * Memory: of the process, and of its transaction
@@ -142,12 +143,12 @@ FN(void, not_simulated, (void), fputs("a function is called that is not simulate
 void *
 MemoryContextAlloc(MemoryContext context, Size size)
 {
-	size_t	   *end = &used[me->number][context == TopMemoryContext];
-	void	   *at = &arenas[me->number][context == TopMemoryContext][*end];
+	Arena	   *arena = &arenas[me->number][context == TopMemoryContext];
+	void	   *at = arena->memory + arena->used;
 
 	must_be_quiet("an allocation");
-	*end += MAXALIGN(size);
-	if (*end > ARENA_SIZE)
+	arena->used += MAXALIGN(size);
+	if (arena->used > ARENA_SIZE)
 		violation("out of memory");
 	return memset(at, 0x7f, size);
 }
@@ -157,36 +158,19 @@ FN(void, pfree, (void *at), must_be_quiet("pfree()");)
 FN(char *, pstrdup, (const char *text), return strcpy(palloc(strlen(text) + 1), text);)
 FN(char *, psprintf, (const char *fmt,...), return pstrdup(fmt);)
 FN(const char *, timestamptz_to_str, (TimestampTz time), return "";)
-FN(void, forget_transaction_memory, (void), used[me->number][0] = 0;)
+FN(void, forget_transaction_memory, (void), arenas[me->number][0].used = 0;)
 
 /* A hash table that forgets all but the entry found last: the session asks the server again. */
-struct HTAB
-{
-	Size		keysize;
-	bool		has_entry;
-	char		entry[64];
-};
-
-HTAB *
-hash_create(const char *name, long n, const HASHCTL *control, int flags)
-{
-	HTAB	   *table = MemoryContextAlloc(control->hcxt, sizeof(HTAB));
-
-	*table = (HTAB) {.keysize = control->keysize};
-	return table;
-}
+FN(HTAB *, hash_create, (const char *name, long n, const HASHCTL *control, int flags),
+   return MemoryContextAlloc(control->hcxt, control->entrysize);)
 
 void *
 hash_search(HTAB *table, const void *key, HASHACTION action, bool *found)
 {
-	if (action != HASH_ENTER && (!table->has_entry || memcmp(table->entry, key, table->keysize) != 0))
-		return NULL;
-	memcpy(table->entry, key, table->keysize);
-	table->has_entry = action != HASH_REMOVE;
-	return table->entry;
+	if (action == HASH_ENTER)
+		memcpy(table, key, sizeof(SnapshotPosition));
+	return memcmp(table, key, sizeof(SnapshotPosition)) == 0 ? table : NULL;
 }
-
-FN(long, hash_get_num_entries, (HTAB *table), return table->has_entry;)
 
 /*
  * Clocks, interrupts
@@ -194,7 +178,8 @@ FN(long, hash_get_num_entries, (HTAB *table), return table->has_entry;)
 
 extern int	__wrap_clock_gettime(clockid_t clock, struct timespec *time);
 
-FN(TimestampTz, time_of_ns, (int64 ns), return ns / 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;)
+FN(TimestampTz, time_of_ns, (int64 ns),
+   return ns / 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;)
 
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *time)
@@ -211,7 +196,8 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 FN(TimestampTz, GetCurrentTimestamp, (void), return time_of_ns(now_ns + clock_offset_ns);)
 
 /* Processes look for cancels where they wait for the page or a latch. */
-FN(void, cancel, (Process *process), is_canceled[process->number] = true; SetLatch(&latches[process->number]);
+FN(void, cancel, (Process *process),
+   is_canceled[process->number] = true; SetLatch(&latches[process->number]);
    if (process->awaits == &page_owner) process->wakes_at = 0;)
 
 void
@@ -227,19 +213,16 @@ ProcessInterrupts(void)
  * Locks
  */
 
-FN(int, LWLockNewTrancheId, (void), return LWTRANCHE_FIRST_USER_DEFINED;)
-FN(void, LWLockRegisterTranche, (int id, const char *name), ;)
-FN(void, LWLockInitialize, (LWLock *lock, int tranche), memset(lock, 0, sizeof(LWLock));)
 FN(void, LWLockReleaseAll, (void), while (n_held > 0) LWLockRelease(held_locks[n_held - 1]);)
 
 bool
 LWLockAcquire(LWLock *lock, LWLockMode mode)
 {
-	volatile uint32 *state = &lock->state.value;
+	volatile uint64 *state = &lock->state.value;
 
 	scheduling_point();
 	must_be_quiet("a lock");
-	if (LWLockHeldByMe(lock))
+	if (find_held(lock) >= 0)
 		violation("a lock is taken twice");
 	InterruptHoldoffCount++;
 	while (mode == LW_EXCLUSIVE ? *state != 0 : (*state & LW_EXCLUSIVELY) != 0)
@@ -253,15 +236,12 @@ LWLockAcquire(LWLock *lock, LWLockMode mode)
 void
 LWLockRelease(LWLock *lock)
 {
-	volatile uint32 *state = &lock->state.value;
-	int			i = 0;
+	volatile uint64 *state = &lock->state.value;
+	int			i = find_held(lock);
 
-	if (!LWLockHeldByMe(lock))
+	if (i < 0)
 		violation("a lock is released that is not held");
-	while (held_locks[i] != lock)
-		i++;
 	held_locks[i] = held_locks[--n_held];
-	release_view(lock);
 	*state = *state == LW_EXCLUSIVELY ? 0 : *state - 1;
 	InterruptHoldoffCount--;
 	wake(lock);
@@ -283,7 +263,6 @@ spin_acquire(volatile slock_t *lock)
 void
 spin_release(volatile slock_t *lock)
 {
-	release_view(lock);
 	*lock = 0;
 	spinlocks--;
 	wake(lock);
@@ -308,7 +287,7 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock, bool dont_w
 	return page_locks++ > 0 ? LOCKACQUIRE_ALREADY_HELD : LOCKACQUIRE_OK;
 }
 
-FN(static void, unlock_page, (void), release_view(&page_owner); page_owner = NULL; page_locks = 0; wake(&page_owner);)
+FN(static void, unlock_page, (void), page_owner = NULL; page_locks = 0; wake(&page_owner);)
 
 bool
 LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock)
@@ -326,7 +305,7 @@ LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock)
  * Waits
  */
 
-FN(void, SetLatch, (Latch *latch), scheduling_point(); release_view(latch); latch->is_set = true; wake(latch);)
+FN(void, SetLatch, (Latch *latch), scheduling_point(); latch->is_set = true; wake(latch);)
 FN(void, ResetLatch, (Latch *latch), acquire_view(latch); latch->is_set = false; scheduling_point();)
 
 static void
@@ -351,10 +330,8 @@ WaitLatch(Latch *latch, int events, long timeout_ms, uint32 wait_event)
 }
 
 /* Whoever waits for a condition variable looks again after a while, also without a broadcast. */
-FN(void, ConditionVariableInit, (ConditionVariable *cv), ;)
-FN(void, ConditionVariableCancelSleep, (void), ;)
 FN(void, ConditionVariablePrepareToSleep, (ConditionVariable *cv), scheduling_point();)
-FN(void, ConditionVariableBroadcast, (ConditionVariable *cv), release_view(cv); wake(cv); scheduling_point();)
+FN(void, ConditionVariableBroadcast, (ConditionVariable *cv), wake(cv); scheduling_point();)
 
 bool
 ConditionVariableTimedSleep(ConditionVariable *cv, long timeout_ms, uint32 wait_event)
@@ -377,17 +354,13 @@ ShmemInitStruct(const char *name, Size size, bool *found)
 {
 	int			i = 0;
 
-	while (segments[i] != NULL && strcmp(segment_names[i], name) != 0)
+	while (segment_names[i] != NULL && strcmp(segment_names[i], name) != 0)
 		i++;
-	*found = segments[i] != NULL;
-	if (*found)
-		return segments[i];
-	segment_names[i] = name;
-	segments[i] = shared_memory + shared_used;
-	shared_used += TYPEALIGN(PG_CACHE_LINE_SIZE, size);
-	if (shared_used > SHARED_SIZE)
+	if (i == MAX_SEGMENTS || size > SEGMENT_SIZE)
 		violation("out of shared memory");
-	return segments[i];
+	*found = segment_names[i] != NULL;
+	segment_names[i] = name;
+	return shared_memory[i];
 }
 
 /*
@@ -419,12 +392,15 @@ FN(void, RegisterXactCallback, (XactCallback callback, void *argument), xact_cal
 FN(TransactionId, GetTopTransactionIdIfAny, (void), return MyProc->xid;)
 FN(bool, TransactionIdPrecedes, (TransactionId a, TransactionId b), return (int32) (a - b) < 0;)
 FN(int, xidComparator, (const void *a, const void *b),
-	 return (*(const TransactionId *) a > *(const TransactionId *) b) - (*(const TransactionId *) a < *(const TransactionId *) b);)
-FN(FullTransactionId, ReadNextFullTransactionId, (void), scheduling_point(); return FullTransactionIdFromU64(next_xid);)
+   TransactionId left = *(const TransactionId *) a; TransactionId right = *(const TransactionId *) b;
+   return (left > right) - (left < right);)
+FN(FullTransactionId, ReadNextFullTransactionId, (void),
+   scheduling_point(); return FullTransactionIdFromU64(next_xid);)
 FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
 
 /* Lock and unlock the array of processes. */
-FN(void, lock_procs, (void), scheduling_point(); must_be_quiet("ProcArrayLock"); acquire_view(procs); release_view(procs);)
+FN(void, lock_procs, (void),
+   scheduling_point(); must_be_quiet("ProcArrayLock"); acquire_view(procs); release_view(procs);)
 
 bool
 TransactionIdIsInProgress(TransactionId xid)
@@ -466,35 +442,29 @@ GetSnapshotData(Snapshot snapshot)
  * Others
  */
 
-FN(bool, RecoveryInProgress, (void), return false;)
-FN(void, PreventCommandDuringRecovery, (const char *name), ;)
-FN(bool, superuser, (void), return true;)
-FN(void, check_server_settings, (void), ;)
-FN(const char *, bad_environment_spec, (void), return NULL;)
-FN(GucSource, own_node_spec_source, (void), return PGC_S_DEFAULT;)
-FN(GucSource, refused_node_spec_source, (void), return PGC_S_DEFAULT;)
-FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it), return CppAsString2(PG_VERSION_NUM);)
-FN(bool, RegisterDynamicBackgroundWorker, (BackgroundWorker *worker, BackgroundWorkerHandle **handle), return true;)
+FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it),
+   return CppAsString2(PG_VERSION_NUM);)
 /* now and then so great that the counter is soon full */
-FN(uint32, pg_prng_uint32, (pg_prng_state *state), return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
+FN(uint32, pg_prng_uint32, (pg_prng_state *state),
+   return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
 
 /*
  * Starts and ends
  */
 
 void
-check_nothing_held(const char *what)
+check_nothing_held(void)
 {
 	if (n_held > 0 || spinlocks > 0 || page_owner == me || InterruptHoldoffCount + CritSectionCount != 0)
-		violation("%s returns with a lock", what);
+		violation("a call returns with a lock");
 }
 
 /* What PostgreSQL does after an error */
 void
 release_everything(void)
 {
+	end_set(true);
 	LWLockReleaseAll();
-	ConditionVariableCancelSleep();
 	if (spinlocks > 0)
 		violation("an error leaves a spinlock");
 	if (page_owner == me)
@@ -508,7 +478,7 @@ void
 begin_process(void)
 {
 	see_all();
-	used[me->number][0] = used[me->number][1] = 0;
+	arenas[me->number][0].used = arenas[me->number][1].used = 0;
 	MyProc = &procs[me->number];
 	compat_proc_number(MyProc) = me->number;
 	MyProcPid = MyProc->pid = me->number + 1;

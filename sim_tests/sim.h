@@ -69,15 +69,18 @@ extern int64 rnd_scale(int64 least, int64 most);
 extern void save_pristine(void);
 extern void load_pristine(void);
 extern void start_process(int number, void (*main) (void));
-extern void run_processes(void (*events) (void));
+extern void run_processes(void);
 extern void scheduling_point(void);
 extern void sleep_until(int64 ns, const volatile void *awaited);
 extern void nap(int64 ns);
 extern void wake(const volatile void *awaited);
-extern void violation(const char *fmt,...) pg_attribute_printf(1, 2);
-extern void trace(const char *fmt,...) pg_attribute_printf(1, 2);
+extern bool print_line(const char *fmt,...) pg_attribute_printf(1, 2);
+extern bool begin_violation(void);
 extern void crash(const char *reason);
 extern void end_history(void);
+
+#define trace(...)		((void) (is_verbose && print_line(__VA_ARGS__)))
+#define violation(...)	((void) (begin_violation() && print_line(__VA_ARGS__)), end_history())
 
 /* In a script one process runs, the clock stands, and each line is what to do and what comes of it. */
 extern bool is_script;
@@ -109,12 +112,15 @@ typedef struct Swarm
 
 extern Swarm swarm;
 
+extern void events(void);
+
 /* memory.c: atomics, as weak as C11 allows */
 
-#define SHARED_SIZE		(64 * 1024)
+#define MAX_SEGMENTS	4
+#define SEGMENT_SIZE	(16 * 1024)
 
 extern bool is_weak;
-extern char shared_memory[SHARED_SIZE];
+extern char shared_memory[MAX_SEGMENTS][SEGMENT_SIZE];
 
 extern void see_all(void);
 extern void acquire_view(const volatile void *lock);
@@ -134,7 +140,7 @@ extern XactCallback xact_callback;
 
 pg_noreturn extern void raise_error(int code, const char *message);
 extern void must_be_quiet(const char *what);
-extern void check_nothing_held(const char *what);
+extern void check_nothing_held(void);
 extern void release_everything(void);
 extern void forget_transaction_memory(void);
 extern void lock_procs(void);
@@ -184,6 +190,7 @@ typedef struct Issued
 	uint64		id;
 	NodeKey		key;
 	int			transaction;
+	uint64		greatest;		/* of the node's up to this one */
 	bool		is_row;
 	bool		is_rolled_back;	/* the row will never be seen */
 	bool		is_forgotten;	/* may be issued again */
@@ -200,14 +207,11 @@ extern uint64 visible_count;
 extern uint64 max_tick;			/* of the IDs that count */
 extern int	set_count;			/* how often IDs or watermarks may have gone back */
 
-extern void begin_call(void);
-extern void end_call(const char *what);
+extern Datum call(PGFunction function, FunctionCallInfo fcinfo);
 extern void node_is_set(void);
 extern int	got_id(uint64 id, int transaction);
 extern void now_visible(int transaction);
 extern void got_watermark(uint64 watermark, uint64 visible_at, int set_count_then);
-extern void lease_granted(NodeKey key, uint64 start, uint64 limit);
-extern void lease_limit_moves(NodeKey key, uint64 old_limit, uint64 limit);
 extern void begin_chain(void);
 extern void begin_set(uint64 tick);
 extern void end_set(bool has_failed);
@@ -216,11 +220,11 @@ extern void call_has_flushed(void);
 extern void clock_is_read(int64 ns);
 extern void begin_incarnation(void);
 extern void end_incarnation(void);
-extern void page_is_lost(void);
-extern void history_forks(bool is_failover);
+extern void forget_ids(bool keeps_rows, bool keeps_replicated);
 
 /* worker.c: the lease worker */
 
+extern bool realm_has_leased(NodeKey key, uint64 tick);
 extern void worker_main(void);
 
 /* workload.c: the sessions */

@@ -46,9 +46,7 @@ SERVER_LOCAL static bool serials_are_set = false;	/* near their end, as after 16
 HISTORY_LOCAL static int server_allowance = 0;
 
 PROCESS_LOCAL static int transaction = -1;
-PROCESS_LOCAL static bool has_library = false;
-PROCESS_LOCAL static bool has_snapshot = false;
-PROCESS_LOCAL static bool is_repeatable_read = false;
+PROCESS_LOCAL static bool has_library = false, has_snapshot = false, is_repeatable_read = false;
 PROCESS_LOCAL static bool has_set_node = false;	/* in the open transaction */
 PROCESS_LOCAL static NodeSpec node_before = {{0, 0}, 0};
 PROCESS_LOCAL static uint64 snapshot_visible = 0;
@@ -72,7 +70,8 @@ begin_transaction(void)
 }
 
 FN(static void, complete, (uint64 xid), latest_completed = Max(latest_completed, xid);)
-FN(static uint64, xid_if_any, (void), return MyProc->xid == 0 ? 0 : U64FromFullTransactionId(GetTopFullTransactionId());)
+FN(static uint64, xid_if_any, (void),
+   return MyProc->xid == 0 ? 0 : U64FromFullTransactionId(GetTopFullTransactionId());)
 
 static void
 call_callback(XactEvent event)
@@ -201,7 +200,8 @@ recover_transactions(bool forks)
 
 		transactions[i].state = transactions[i].recovered;
 		/* a ROLLBACK PREPARED counts, though it is not in this WAL */
-		if (transactions[i].state == TRANSACTION_PREPARED && (before == TRANSACTION_ABORTED || n_prepared == MAX_PREPARED))
+		if (transactions[i].state == TRANSACTION_PREPARED &&
+			(before == TRANSACTION_ABORTED || n_prepared == MAX_PREPARED))
 			transactions[i].state = TRANSACTION_ABORTED;
 		else if (transactions[i].state == TRANSACTION_PREPARED)
 		{
@@ -232,10 +232,8 @@ generate(int for_transaction)
 {
 	int			id;
 
-	begin_call();
 	script("generate = ");
-	id = got_id((uint64) DatumGetInt64(scru64_generate(NULL)), for_transaction);
-	end_call("scru64_generate()");
+	id = got_id((uint64) DatumGetInt64(call(scru64_generate, NULL)), for_transaction);
 	script(UINT64_FORMAT " " UINT64_FORMAT "\n", scru64_get_timestamp(issued[id].id), ceiling_at(PG_UINT64_MAX));
 	return id;
 }
@@ -259,21 +257,17 @@ ask_for_watermark(void)
 {
 	uint64		watermark;
 
-	begin_call();
 	script("watermark = ");
-	watermark = (uint64) DatumGetInt64(scru64_watermark(NULL));
+	watermark = (uint64) DatumGetInt64(call(scru64_watermark, NULL));
 	got_watermark(watermark, snapshot_visible, snapshot_sets);
-	end_call("scru64_watermark()");
 	script(UINT64_FORMAT "\n", scru64_get_timestamp(watermark));
 }
 
 static void
 check_node(void)
 {
-	begin_call();
 	script("check = ");
-	(void) scru64_check(NULL);
-	end_call("scru64_check()");
+	(void) call(scru64_check, NULL);
 	script("ok\n");
 }
 
@@ -313,11 +307,9 @@ set_ceiling(void)
 	if (ms < SCRU64_TICK_MS)
 		return;
 	fcinfo->args[0].value = TimestampTzGetDatum(time_of_ns(ms * MS));
-	begin_call();
 	begin_set((uint64) ms >> SCRU64_TICK_SHIFT);
 	script("set_ceiling " INT64_FORMAT " = ", ms);
-	(void) scru64_set_ceiling(fcinfo);
-	end_call("scru64_set_ceiling()");
+	(void) call(scru64_set_ceiling, fcinfo);
 	script("ok\n");
 }
 
@@ -332,10 +324,9 @@ generate_in_parallel(void)
 		return;
 	request = (Request) {.leader = me, .transaction = transaction, .count = 1 + (int) rnd(8),
 		.leader_has_library = has_library, .level = synchronous_commit, .node = configured_node};
-	release_view(&request);
 	wake(&request);
 	while (request.leader == me)
-		sleep_until(NEVER, &request.leader);
+		sleep_until(NEVER, &request);
 	acquire_view(&request);
 	last = n_issued;
 	for (int i = first; i < last && !one_in(5); i++)
@@ -380,7 +371,8 @@ run_statement(void)
 	if (!has_library && one_in(2))
 		return;
 	load_library();
-	if (one_in(swarm.serials_1in) && !serials_are_set && node_slots != NULL && node_slots->lock.state.value == 0)
+	if (one_in(swarm.serials_1in) && !serials_are_set && node_slots != NULL &&
+		node_slots->lock.state.value == 0)
 	{
 		serials_are_set = true;
 		node_slots->next_serial = SCRU64_MAX_NODE_CTR - rnd(6);
@@ -425,8 +417,9 @@ run_transaction(void)
 	snapshot_sets = set_count;
 	is_repeatable_read = one_in(4);
 	script("begin %s = ok\n", is_repeatable_read ? "repeatable_read" : "read_committed");
-	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
-									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_APPLY);
+	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH,
+									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
+									SYNCHRONOUS_COMMIT_REMOTE_APPLY);
 	script("commit_level %s = ok\n", commit_levels[synchronous_commit]);
 	if (one_in(5))
 		(void) GetTopFullTransactionId();
@@ -472,7 +465,6 @@ run_caught(void (*run) (void))
 		return true;
 	}
 	script("error %s\n", unpack_sql_state(error_code));
-	end_set(true);
 	abort_transaction();
 	return false;
 }
@@ -524,9 +516,8 @@ parallel_main(void)
 		if (run_caught(generate_for_leader))
 			leave_transaction(TRANSACTION_OPEN, XACT_EVENT_PARALLEL_COMMIT);
 		MyProc->lockGroupLeader = NULL;
-		release_view(&request);
 		request.leader = NULL;
-		wake(&request.leader);
+		wake(&request);
 	}
 }
 
@@ -547,7 +538,8 @@ start_workload(void)
 	int			n = (int) swarm.sessions;
 
 	if (incarnation == 1)
-		server_allowance = is_script ? 10000 : (int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
+		server_allowance = is_script ? 10000 :
+			(int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
 	for (int i = 0; i < n; i++)
 		start_process(i, session_main);
 	if (swarm.has_worker)
