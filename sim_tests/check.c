@@ -20,21 +20,46 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
 
-#include "generate/session.h"
-#include "shmem/slots.h"
-
+#define MAX_TRANSACTIONS 32768
+#define MAX_ISSUED		32768
 #define HASH_SIZE		65536
 
 /* How far above the clock a ceiling may be: twice the greatest allowance, and looking ahead */
 #define MAX_LEAD		(2 * 235 + 64)
 #define MAX_RAISES		6
 
+typedef enum TransactionState
+{
+	TRANSACTION_ABORTED, TRANSACTION_OPEN, TRANSACTION_PREPARED, TRANSACTION_COMMITTED
+} TransactionState;
+
+typedef struct Transaction
+{
+	uint64		xid;
+	TransactionState state, recovered;	/* recovered: by the WAL */
+	uint64		visible_at;		/* when new snapshots saw it: commits are counted */
+	int			first_id;		/* its IDs are in issued[] from here on */
+} Transaction;
+
+typedef struct Issued
+{
+	uint64		id;
+	NodeKey		key;
+	int			transaction;
+	uint64		greatest;		/* of the node's up to this one */
+	bool		is_row;
+	bool		is_rolled_back;	/* the row will never be seen */
+	bool		is_forgotten;	/* may be issued again */
+	bool		is_replicated;	/* its session has waited for the standby */
+} Issued;
+
 HISTORY_LOCAL Transaction transactions[MAX_TRANSACTIONS] = {{0}};
 HISTORY_LOCAL Issued issued[MAX_ISSUED] = {{0}};
-HISTORY_LOCAL int n_transactions = 0, n_issued = 0, set_count = 0;
-HISTORY_LOCAL uint64 visible_count = 0, max_tick = 0;
+HISTORY_LOCAL int n_transactions = 0, n_issued = 0;
+HISTORY_LOCAL int set_count = 0;	/* how often IDs or watermarks may have gone back */
+HISTORY_LOCAL uint64 visible_count = 0;
+HISTORY_LOCAL uint64 max_tick = 0;	/* of the IDs that count */
 
 HISTORY_LOCAL static uint64 hash[HASH_SIZE] = {0};
 HISTORY_LOCAL static uint64 greatest_watermark = 0;	/* of those that still hold */
@@ -59,12 +84,13 @@ PROCESS_LOCAL static int first_of_call = 0;	/* n_issued when the call began */
 PROCESS_LOCAL static uint32 call_restarts = 0;
 PROCESS_LOCAL static bool is_in_call = false, is_setting = false;
 PROCESS_LOCAL static uint64 min_of_chain = 0, setting = 0, last_watermark = 0;
-PROCESS_LOCAL static int node_set_count = 0;
+PROCESS_LOCAL static int node_set_count = 0;	/* set_count when the session got its node */
 PROCESS_LOCAL static uint32 last_restarts = 0;
 
 /* The watermark may go back: those of before are about other IDs. */
 FN(static void, forget_watermarks, (void), set_count++; greatest_watermark = before_crash = 0;)
-FN(static bool, is_lasting_row, (const Issued *it), return it->is_row && !it->is_rolled_back && !it->is_forgotten;)
+FN(static bool, is_lasting_row, (const Issued *it),
+   return it->is_row && !it->is_rolled_back && !it->is_forgotten;)
 
 /* The greatest ID of a node among the first IDs that were issued; 0 if there is none. */
 static uint64
@@ -140,9 +166,6 @@ call(PGFunction function, FunctionCallInfo fcinfo)
 	return result;
 }
 
-/* The session has got its node: it opens its ticks anew. */
-FN(void, node_is_set, (void), node_set_count = set_count;)
-
 /*
  * The ceilings that count for the ID.  A session opens a tick once: after scru64_set_ceiling()
  * it may continue in the tick.
@@ -194,8 +217,8 @@ got_id(uint64 id, int transaction)
 
 	note_restarts();
 	counts = call_set_count == set_count;
-	trace("ID of tick " UINT64_FORMAT ", node_ctr %06x, node %u/%u%s", tick, (uint32) id & SCRU64_MAX_NODE_CTR,
-		  node.node_id, node.node_id_size, counts ? "" : ": does not count");
+	trace("ID of tick " UINT64_FORMAT ", node_ctr %06x, node %u/%u%s", tick,
+		  (uint32) id & SCRU64_MAX_NODE_CTR, node.node_id, node.node_id_size, counts ? "" : ": does not count");
 	if ((id & SCRU64_MAX_NODE_CTR) >> (SCRU64_NODE_CTR_SIZE - node.node_id_size) != node.node_id ||
 		(configured_node.node.node_id_size != 0 && node_key(configured_node.node) != key))
 		violation("ID " UINT64_FORMAT " is not of its node", id);
@@ -208,13 +231,6 @@ got_id(uint64 id, int transaction)
 	if (++n_issued == MAX_ISSUED)
 		end_history();
 	return n_issued - 1;
-}
-
-void
-call_has_flushed(void)
-{
-	if (swarm.is_slow && !is_weak && is_in_call && ++call_flushes > MAX_RAISES)
-		violation("a call raises the ceiling again and again");
 }
 
 /*
@@ -277,22 +293,25 @@ FN(void, begin_chain, (void), chain++; last_of_chain = 0;)
  * The ceiling
  */
 
-FN(void, clock_is_read, (int64 ns),
-   highest_clock = Max(highest_clock, ns); highest_since = Max(highest_since, ns);)
-
 void
 begin_set(uint64 tick)
 {
 	trace("scru64_set_ceiling() to " UINT64_FORMAT, tick);
 	is_setting = true;
 	setting = tick;
-	if (sets_under_way++ > 0)
-		least_set = Min(least_set, tick);
-	else
-	{
-		least_set = tick;
+	least_set = sets_under_way > 0 ? Min(least_set, tick) : tick;
+	if (sets_under_way++ == 0)
 		highest_since = now_ns + clock_offset_ns;
-	}
+}
+
+/* A ceiling is set, or may be set: IDs of later ticks may be issued again. */
+static void
+go_back_to(uint64 tick)
+{
+	if (tick < max_tick)
+		forget_ids(false, false);
+	else
+		forget_watermarks();
 }
 
 /* The page is unlocked by a process that may be setting it, or by an error. */
@@ -304,14 +323,13 @@ end_set(bool has_failed)
 		return;
 	is_setting = false;
 	sets_under_way--;
-	if (has_failed || setting >= max_tick)
-		forget_watermarks();
-	else
-		forget_ids(false, false);
 	if (has_failed)
+	{
+		forget_watermarks();
 		return;
-	floor_tick = setting;
-	highest_set = setting;
+	}
+	go_back_to(setting);
+	floor_tick = highest_set = setting;
 	highest_clock = Max(highest_since, now_ns + clock_offset_ns);
 }
 
@@ -344,12 +362,8 @@ end_incarnation(void)
 {
 	if (sets_under_way > 0)
 	{
-		if (least_set < max_tick)
-			forget_ids(false, false);
-		else
-			forget_watermarks();
+		go_back_to(least_set);
 		floor_tick = 0;
 	}
-	sets_under_way = 0;
 	before_crash = Max(before_crash, greatest_watermark);
 }

@@ -7,17 +7,15 @@
  */
 #include "sim.h"
 
-#include <sys/mman.h>
-#include <time.h>
-
-#include "access/twophase.h"
-
-#include "shmem/leased_slot.h"
-#include "shmem/slots.h"
+#include "schedule.c"
+#include "memory.c"
+#include "check.c"
+#include "server.c"
+#include "storage.c"
+#include "workload.c"
+#include "worker.c"
 
 #define MAX_INCARNATIONS 12
-
-Swarm		swarm;
 
 HISTORY_LOCAL static SavedLease saved_lease_page = {0};
 static uint64 steps_left;
@@ -29,9 +27,14 @@ extern void *__wrap_mmap(void *address, size_t size, int protection, int flags, 
 FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset),
    return &saved_lease_page;)
 
-/* Nodes of scripts: two overlap, and none fills a tick. */
-static const Scru64Node script_nodes[] = {
-	{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8}, {.node_id = 10, .node_id_size = 6}};
+/* Of the nodes, two overlap, and none fills a tick. */
+static const Swarm script_swarm = {
+	.sessions = 1, .watermarks = 20, .burst = PG_INT32_MAX / 4, .step_ns = 1, .first_xid = FIRST_XID,
+	.jump_1in = 3, .max_jump = 5 * SEC, .crash_1in = 15, .set_1in = 15, .lose_page_1in = 3,
+	.n_nodes = 3,
+	.nodes = {{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8},
+		{.node_id = 10, .node_id_size = 6}}
+};
 
 /* Each history has a mix of its own: what is rare in one is frequent in another. */
 static void
@@ -39,22 +42,13 @@ draw_swarm(void)
 {
 	bool		is_calm;
 
-	swarm = (Swarm) {.first_xid = FIRST_XID};
 	if (is_script)
 	{
-		swarm.sessions = 1;
-		swarm.burst = PG_INT32_MAX / 4;
-		swarm.step_ns = 1;
-		swarm.jump_1in = 3;
-		swarm.max_jump = 5 * SEC;
-		swarm.crash_1in = swarm.set_1in = 15;
-		swarm.lose_page_1in = 3;
-		swarm.watermarks = 20;
-		swarm.n_nodes = lengthof(script_nodes);
-		memcpy(swarm.nodes, script_nodes, sizeof(script_nodes));
+		swarm = script_swarm;
 		steps_left = 100;
 		return;
 	}
+	swarm = (Swarm) {0};
 	swarm.sessions = 1 + rnd(6);
 	swarm.burst = PICK(1, 2, 4, 10, 30, 100, 300);
 	swarm.step_ns = rnd_scale(1000, 30 * MS);
@@ -154,11 +148,12 @@ run_history(uint64 this_seed)
 {
 	CLEAR(history_data);
 	CLEAR(server_data);
-	seed_chance(this_seed);
+	seed = this_seed;
+	chance = seed * UINT64CONST(0xD1342543DE82EF95);
 	now_ns = 1000 * SEC;
 	clock_offset_ns = START_CLOCK;
 	swarm = (Swarm) {.burst = 1, .step_ns = 1, .first_xid = FIRST_XID};
-	create_extension();
+	start_process(0, create_main);
 	run_processes();
 	draw_swarm();
 	recover(RECOVER_CRASH);
@@ -204,12 +199,14 @@ main(int argc, char **argv)
 		histories = strtoull(argv[optind++], NULL, 10);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	map_saved_lease();
-	save_pristine();
+	images = malloc((MAX_PROCESSES + 1) * IMAGE_SIZE);
+	memcpy(IMAGE(PRISTINE), __start_core_data, IMAGE_SIZE);
 	while (!is_violated && (end != 0 ? time(NULL) < end : n < histories))
 		run_history(first + n++);
 	if (!is_script)
 		printf("%s: %s memory, " UINT64_FORMAT " histories from seed " UINT64_FORMAT " on, " UINT64_FORMAT
 			   " IDs, %d crashes, %d of them failovers or restores\n",
-			   is_violated ? "not ok" : "ok", is_weak ? "weak" : "strong", n, first, n_ids, n_crashes, n_forks);
+			   is_violated ? "not ok" : "ok", is_weak ? "weak" : "strong", n, first,
+			   n_ids, n_crashes, n_forks);
 	return is_violated;
 }

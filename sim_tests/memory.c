@@ -11,8 +11,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
 
+#define MAX_SEGMENTS	4
+#define SEGMENT_SIZE	(16 * 1024)
 #define MAX_LOCATIONS	192
 #define KEPT_VALUES		4
 
@@ -131,7 +132,6 @@ atomic_load(volatile Atomic *at)
 	join(&acquirable[me->number], &location->values[number % KEPT_VALUES].view);
 	return location->values[number % KEPT_VALUES].value;
 }
-
 
 FN(void, atomic_store, (volatile Atomic *at, uint64 value),
    write_value(at, value, find_atomic(at), released);)

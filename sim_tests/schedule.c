@@ -12,12 +12,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <ucontext.h>
-
+#define MAX_PROCESSES	8
 #define STACK_SIZE		(256 * 1024)
 #define MAX_POINTS		400000	/* a call with more scheduling points has no end */
 
@@ -27,6 +23,15 @@ extern char __start_core_data[], __stop_core_data[];
 #define IMAGE(number)	(images + (number) * IMAGE_SIZE)
 #define PRISTINE		MAX_PROCESSES	/* the variables before anything was called */
 
+typedef struct Process
+{
+	int			number;
+	bool		is_alive;
+	int64		wakes_at;		/* asleep until this time */
+	int64		stalled_until;
+	const volatile void *awaits;	/* or until another process wakes this */
+} Process;
+
 typedef struct Coroutine
 {
 	ucontext_t	start;
@@ -35,13 +40,14 @@ typedef struct Coroutine
 	char		stack[STACK_SIZE] pg_attribute_aligned(16);
 } Coroutine;
 
-Process		processes[MAX_PROCESSES], *me = NULL;
-int64		now_ns, clock_offset_ns;
+SERVER_LOCAL Process processes[MAX_PROCESSES] = {{0}};
+Process    *me = NULL;			/* NULL: the scheduler runs */
+int64		now_ns, clock_offset_ns;	/* the monotonic clock, and how far the clock is ahead of it */
 uint64		seed;
-HISTORY_LOCAL int incarnation = 0;
+HISTORY_LOCAL int incarnation = 0;	/* of the server */
 bool		is_verbose, is_violated, is_script;
 HISTORY_LOCAL bool is_over = false;
-const char *crash_reason;
+const char *crash_reason;		/* NULL: the server runs */
 PROCESS_LOCAL int points_of_call = 0;
 
 static Coroutine coroutines[MAX_PROCESSES];
@@ -51,9 +57,6 @@ static int	loaded = -1;		/* the process whose image is in core_data */
 static int	points_left;
 HISTORY_LOCAL static uint64 steps = 0;
 static uint64 chance;
-
-FN(void, seed_chance, (uint64 of_history),
-   seed = of_history; chance = seed * UINT64CONST(0xD1342543DE82EF95);)
 
 /* splitmix64 */
 static uint64
@@ -172,13 +175,6 @@ wake(const volatile void *awaited)
 FN(void, load_pristine, (void), memcpy(__start_core_data, IMAGE(PRISTINE), IMAGE_SIZE);)
 
 void
-save_pristine(void)
-{
-	images = malloc((MAX_PROCESSES + 1) * IMAGE_SIZE);
-	memcpy(IMAGE(PRISTINE), __start_core_data, IMAGE_SIZE);
-}
-
-void
 start_process(int number, void (*main) (void))
 {
 	Coroutine  *coroutine = &coroutines[number];
@@ -263,6 +259,4 @@ run_processes(void)
 		if (one_in(swarm.stall_1in))
 			chosen->stalled_until = now_ns + rnd_scale(MS, one_in(20) ? 4000 * SEC : 20 * SEC);
 	}
-	for (int i = 0; i < MAX_PROCESSES; i++)
-		processes[i].is_alive = false;
 }

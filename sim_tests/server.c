@@ -9,30 +9,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
 
-#include <time.h>
-
-#include "access/parallel.h"
-#include "access/transam.h"
-#include "access/twophase.h"
-#include "common/pg_prng.h"
-#include "miscadmin.h"
-#include "postmaster/bgworker.h"
-#include "storage/condition_variable.h"
-#include "storage/latch.h"
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/procarray.h"
-#include "storage/spin.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
-#include "utils/timestamp.h"
-
-#include "generate/reported.h"
-#include "shmem/slots.h"
-
+#define MAX_PREPARED	3
 #define MAX_HELD		8
 #define ARENA_SIZE		(64 * 1024)
 #define LW_EXCLUSIVELY	((uint64) 1 << 63)
@@ -137,7 +115,7 @@ FN(intptr_t, returns_0, (void), return 0;)
 FN(intptr_t, returns_1, (void), return 1;)
 
 /*
- * Memory: of the process, and of its transaction
+ * Memory of the process, of its transaction, and of the server
  */
 
 void *
@@ -172,6 +150,20 @@ hash_search(HTAB *table, const void *key, HASHACTION action, bool *found)
 	return memcmp(table, key, sizeof(SnapshotPosition)) == 0 ? table : NULL;
 }
 
+void *
+ShmemInitStruct(const char *name, Size size, bool *found)
+{
+	int			i = 0;
+
+	while (segment_names[i] != NULL && strcmp(segment_names[i], name) != 0)
+		i++;
+	if (i == MAX_SEGMENTS || size > SEGMENT_SIZE)
+		violation("out of shared memory");
+	*found = segment_names[i] != NULL;
+	segment_names[i] = name;
+	return shared_memory[i];
+}
+
 /*
  * Clocks, interrupts
  */
@@ -187,7 +179,10 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 	int64		ns = now_ns + (clock == CLOCK_MONOTONIC ? 0 : clock_offset_ns);
 
 	if (clock != CLOCK_MONOTONIC)
-		clock_is_read(ns);
+	{
+		highest_clock = Max(highest_clock, ns);
+		highest_since = Max(highest_since, ns);
+	}
 	*time = (struct timespec) {.tv_sec = ns / SEC, .tv_nsec = ns % SEC};
 	scheduling_point();
 	return 0;
@@ -215,58 +210,44 @@ ProcessInterrupts(void)
 
 FN(void, LWLockReleaseAll, (void), while (n_held > 0) LWLockRelease(held_locks[n_held - 1]);)
 
+/* Wait until a lock or spinlock is free, and take it. */
+static void
+take(volatile uint64 *state, bool is_shared, const char *what)
+{
+	scheduling_point();
+	must_be_quiet(what);
+	while (is_shared ? *state == LW_EXCLUSIVELY : *state != 0)
+		sleep_until(NEVER, state);
+	*state = is_shared ? *state + 1 : LW_EXCLUSIVELY;
+	acquire_view(state);
+}
+
+FN(static void, give_back, (volatile uint64 *state),
+   *state = *state == LW_EXCLUSIVELY ? 0 : *state - 1; wake(state); scheduling_point();)
+FN(void, spin_acquire, (volatile slock_t *lock), take(lock, false, "a spinlock"); spinlocks++;)
+FN(void, spin_release, (volatile slock_t *lock), spinlocks--; give_back(lock);)
+
 bool
 LWLockAcquire(LWLock *lock, LWLockMode mode)
 {
-	volatile uint64 *state = &lock->state.value;
-
-	scheduling_point();
-	must_be_quiet("a lock");
 	if (find_held(lock) >= 0)
 		violation("a lock is taken twice");
 	InterruptHoldoffCount++;
-	while (mode == LW_EXCLUSIVE ? *state != 0 : (*state & LW_EXCLUSIVELY) != 0)
-		sleep_until(NEVER, lock);
-	*state = mode == LW_EXCLUSIVE ? LW_EXCLUSIVELY : *state + 1;
+	take(&lock->state.value, mode == LW_SHARED, "a lock");
 	held_locks[n_held++] = lock;
-	acquire_view(lock);
 	return true;
 }
 
 void
 LWLockRelease(LWLock *lock)
 {
-	volatile uint64 *state = &lock->state.value;
 	int			i = find_held(lock);
 
 	if (i < 0)
 		violation("a lock is released that is not held");
 	held_locks[i] = held_locks[--n_held];
-	*state = *state == LW_EXCLUSIVELY ? 0 : *state - 1;
 	InterruptHoldoffCount--;
-	wake(lock);
-	scheduling_point();
-}
-
-void
-spin_acquire(volatile slock_t *lock)
-{
-	scheduling_point();
-	must_be_quiet("a spinlock");
-	while (*lock != 0)
-		sleep_until(NEVER, lock);
-	*lock = 1;
-	spinlocks++;
-	acquire_view(lock);
-}
-
-void
-spin_release(volatile slock_t *lock)
-{
-	*lock = 0;
-	spinlocks--;
-	wake(lock);
-	scheduling_point();
+	give_back(&lock->state.value);
 }
 
 /* The only heavyweight lock is that of the ceiling's page. */
@@ -346,25 +327,7 @@ ConditionVariableTimedSleep(ConditionVariable *cv, long timeout_ms, uint32 wait_
 }
 
 /*
- * Shared memory
- */
-
-void *
-ShmemInitStruct(const char *name, Size size, bool *found)
-{
-	int			i = 0;
-
-	while (segment_names[i] != NULL && strcmp(segment_names[i], name) != 0)
-		i++;
-	if (i == MAX_SEGMENTS || size > SEGMENT_SIZE)
-		violation("out of shared memory");
-	*found = segment_names[i] != NULL;
-	segment_names[i] = name;
-	return shared_memory[i];
-}
-
-/*
- * Transactions and snapshots
+ * Transactions, snapshots, others
  */
 
 /* The next transaction: after 2^32 of them, three numbers are left out. */
@@ -397,6 +360,11 @@ FN(int, xidComparator, (const void *a, const void *b),
 FN(FullTransactionId, ReadNextFullTransactionId, (void),
    scheduling_point(); return FullTransactionIdFromU64(next_xid);)
 FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
+FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it),
+   return CppAsString2(PG_VERSION_NUM);)
+/* now and then so great that the counter is soon full */
+FN(uint32, pg_prng_uint32, (pg_prng_state *state),
+   return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
 
 /* Lock and unlock the array of processes. */
 FN(void, lock_procs, (void),
@@ -437,16 +405,6 @@ GetSnapshotData(Snapshot snapshot)
 		MyProc->xmin = snapshot->xmin;
 	return snapshot;
 }
-
-/*
- * Others
- */
-
-FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it),
-   return CppAsString2(PG_VERSION_NUM);)
-/* now and then so great that the counter is soon full */
-FN(uint32, pg_prng_uint32, (pg_prng_state *state),
-   return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
 
 /*
  * Starts and ends

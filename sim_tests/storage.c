@@ -8,18 +8,19 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
-
-#include "access/xloginsert.h"
-#include "miscadmin.h"
-#include "replication/syncrep.h"
-#include "replication/walsender_private.h"
-#include "storage/bufmgr.h"
-#include "storage/bufpage.h"
-#include "storage/smgr.h"
 
 #define MAX_RECORDS		131072
 #define CONTENTS		64		/* bytes of the page that are used */
+
+typedef enum RecordType
+{
+	RECORD_ANY, RECORD_CEILING, RECORD_COMMIT, RECORD_PREPARE
+} RecordType;
+
+typedef enum Recovery
+{
+	RECOVER_CRASH, RECOVER_FAILOVER, RECOVER_RESTORE
+} Recovery;
 
 typedef struct Record
 {
@@ -102,7 +103,8 @@ XLogFlush(XLogRecPtr lsn)
 {
 	scheduling_point();
 	must_be_quiet("a flush");
-	call_has_flushed();
+	if (swarm.is_slow && !is_weak && is_in_call && ++call_flushes > MAX_RAISES)
+		violation("a call raises the ceiling again and again");
 	while (flushed < lsn)
 	{
 		XLogRecPtr	target = inserted;
@@ -156,7 +158,8 @@ do_io(const char *what)
 }
 
 FN(bool, smgrexists, (SMgrRelation reln, ForkNumber fork), do_io("smgrexists()"); return file.has_page;)
-FN(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork), do_io("smgrnblocks()"); return file.has_page;)
+FN(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork),
+   do_io("smgrnblocks()"); return file.has_page;)
 FN(void, smgrcreate, (SMgrRelation reln, ForkNumber fork, bool is_redo), do_io("smgrcreate()");)
 FN(void, smgrextend, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page, bool skip_fsync),
    do_io("smgrextend()"); file.has_page = true; memcpy(file.page, page, BLCKSZ);)

@@ -5,15 +5,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
-
-#include "miscadmin.h"
-#include "storage/ipc.h"
-#include "storage/latch.h"
-
-#include "ceiling/ceiling.h"
-#include "shmem/lease.h"
-#include "shmem/leased_slot.h"
 
 #define MIN_SIZE		20
 #define SHORT_LEASE		8		/* ticks */
@@ -100,13 +91,9 @@ realm_release(HeldLease *lease, uint64 last_id)
 		move_limit(lease, last_tick);
 }
 
-static void
-publish(bool is_busy)
-{
-	LeaseInfo	info = {.worker_pid = MyProcPid, .busy = is_busy, .node = held.node};
-
-	scru64_lease_set_info(&info);
-}
+FN(static void, publish, (bool is_busy),
+   LeaseInfo info = {.worker_pid = MyProcPid, .busy = is_busy, .node = held.node};
+   scru64_lease_set_info(&info);)
 
 static void
 end_lease(void)
@@ -162,7 +149,6 @@ take_lease(void)
 static void
 replace_lease(void)
 {
-	HeldLease	old = held;
 	HeldLease	next;
 	uint64		last_id;
 
@@ -171,8 +157,8 @@ replace_lease(void)
 	if (scru64_leased_replace(&next, &last_id) == REPLACE_DONE)
 	{
 		trace("lease %u/%u replaces", next.node.node_id, next.node.node_id_size);
+		realm_release(&held, last_id);
 		held = next;
-		realm_release(&old, last_id);
 	}
 	else
 		realm_release(&next, scru64_compose(next.start_tick, 0));
@@ -194,37 +180,33 @@ renew_lease(void)
 
 /* What the library of the lease worker does: each time, one of what it may do */
 static void
-work_on_lease(void)
+lease_main(Datum name)
 {
 	NodeReport	report;
 
-	begin_transaction();
-	publish(true);
-	(void) scru64_lease_was_called();
-	if (scru64_ceiling_load_page())
-	{
-		if (!has_looked || (held.lease_id[0] != '\0' && !scru64_leased_report(&report)))
-			resume_lease();
-		has_looked = true;
-		if (held.lease_id[0] == '\0')
-			take_lease();
-		else if (one_in(8))
-			end_lease();
-		else if (one_in(8))
-			replace_lease();
-		else
-			renew_lease();
-	}
-	publish(false);
-	abort_transaction();
-	sleep_until(now_ns + rnd_scale(MS, 3 * SEC), MyLatch);
-}
-
-static void
-lease_main(Datum name)
-{
 	while (!one_in(100))
-		work_on_lease();
+	{
+		begin_transaction();
+		publish(true);
+		(void) scru64_lease_was_called();
+		if (scru64_ceiling_load_page())
+		{
+			if (!has_looked || (held.lease_id[0] != '\0' && !scru64_leased_report(&report)))
+				resume_lease();
+			has_looked = true;
+			if (held.lease_id[0] == '\0')
+				take_lease();
+			else if (one_in(8))
+				end_lease();
+			else if (one_in(8))
+				replace_lease();
+			else
+				renew_lease();
+		}
+		publish(false);
+		abort_transaction();
+		sleep_until(now_ns + rnd_scale(MS, 3 * SEC), MyLatch);
+	}
 	raise_error(ERRCODE_CONNECTION_FAILURE, "the worker has failed");
 }
 

@@ -8,7 +8,7 @@
 #ifndef SPIN_H
 #define SPIN_H
 
-#include "storage/s_lock.h"
+typedef uint64 slock_t;
 
 extern void spin_acquire(volatile slock_t *lock);
 extern void spin_release(volatile slock_t *lock);
