@@ -18,11 +18,8 @@
 #define MAX_INCARNATIONS 12
 
 HISTORY_LOCAL static SavedLease saved_lease_page = {0};
-static uint64 steps_left;
 static int	n_crashes, n_forks;
-static uint64 n_ids;
-
-extern void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
+static uint64 n_ids, steps_left;
 
 FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset),
    return &saved_lease_page;)
@@ -121,7 +118,10 @@ events(void)
 	if (--steps_left == 0)
 		end_history();
 	storage_events();
-	workload_events();
+	if (one_in(swarm.cancel_1in))
+		cancel(&processes[rnd(swarm.sessions)]);
+	if (one_in(swarm.allowance_1in))
+		server_allowance = (int) PICK(0, 200, 256, 511, 512, 1000, 2000, 10000, 10000, 60000);
 	if (one_in(swarm.jump_1in))
 		move_clock();
 	if (one_in(swarm.crash_1in))
@@ -131,16 +131,15 @@ events(void)
 static void
 next_incarnation(void)
 {
-	Recovery	recovery = one_in(3) ? (one_in(2) ? RECOVER_FAILOVER : RECOVER_RESTORE) : RECOVER_CRASH;
+	bool		forks = one_in(3);
+	bool		is_restore = forks && !one_in(2);
 
 	/* another postmaster does not have the page */
-	if (recovery != RECOVER_CRASH || one_in(2))
+	if (forks || one_in(2))
 		saved_lease_page.is_whole = false;
-	if (is_script && recovery == RECOVER_RESTORE)
-		recovery = RECOVER_FAILOVER;
 	n_crashes++;
-	n_forks += recovery != RECOVER_CRASH;
-	recover(recovery);
+	n_forks += forks;
+	recover(forks, is_restore && !is_script);
 }
 
 static void
@@ -156,7 +155,7 @@ run_history(uint64 this_seed)
 	start_process(0, create_main);
 	run_processes();
 	draw_swarm();
-	recover(RECOVER_CRASH);
+	recover(false, false);
 	while (!is_over && incarnation++ < MAX_INCARNATIONS)
 	{
 		begin_incarnation();
@@ -172,8 +171,8 @@ run_history(uint64 this_seed)
 int
 main(int argc, char **argv)
 {
-	uint64		first = 1;
-	uint64		histories = 1;
+	uint64		first;
+	uint64		histories;
 	time_t		end = 0;
 	int			option;
 	uint64		n = 0;
@@ -187,16 +186,12 @@ main(int argc, char **argv)
 			end = time(NULL) + atoi(optarg);
 		if (option == '?')
 		{
-			fputs("Usage: sim [-w] [-v] [-s] [-t SECONDS] [SEED [HISTORIES]]\n"
-				  "  -w  weak memory\n  -v  a trace of all that happens\n"
-				  "  -s  a script without concurrency\n  -t  go on for so many seconds\n", stderr);
+			fputs("Usage: sim [-w] [-v] [-s] [-t SECONDS] [SEED [HISTORIES]]: see README.md\n", stderr);
 			exit(2);
 		}
 	}
-	if (optind < argc)
-		first = strtoull(argv[optind++], NULL, 10);
-	if (optind < argc)
-		histories = strtoull(argv[optind++], NULL, 10);
+	first = optind < argc ? strtoull(argv[optind], NULL, 10) : 1;
+	histories = optind + 1 < argc ? strtoull(argv[optind + 1], NULL, 10) : 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	map_saved_lease();
 	images = malloc((MAX_PROCESSES + 1) * IMAGE_SIZE);

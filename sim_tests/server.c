@@ -41,24 +41,16 @@ MemoryContext TopTransactionContext = (MemoryContext) 0, TopMemoryContext = (Mem
 SERVER_LOCAL static LWLockPadded main_locks[NUM_INDIVIDUAL_LWLOCKS] = {{{0}}};
 LWLockPadded *MainLWLockArray = main_locks;
 SERVER_LOCAL PGPROC procs[MAX_PROCESSES + MAX_PREPARED] = {{{0}}};
-static PROC_HDR proc_header = {.allProcs = procs};
-PROC_HDR   *ProcGlobal = &proc_header;
+PROC_HDR   *ProcGlobal = &(PROC_HDR) {.allProcs = procs};
 PGPROC	   *PreparedXactProcs = &procs[MAX_PROCESSES];
 int			MaxBackends = MAX_PROCESSES, max_prepared_xacts = MAX_PREPARED, max_wal_senders = 1;
-static BackgroundWorker worker_entry;
-BackgroundWorker *MyBgworkerEntry = &worker_entry;
+BackgroundWorker *MyBgworkerEntry = &(BackgroundWorker) {.bgw_restart_time = BGW_NEVER_RESTART};
 
-SERVER_LOCAL Latch latches[MAX_PROCESSES] = {{0}};
 SERVER_LOCAL bool is_canceled[MAX_PROCESSES] = {0};
 uint64		next_xid, latest_completed;
 
-typedef struct Arena
-{
-	size_t		used;
-	char		memory[ARENA_SIZE] pg_attribute_aligned(8);
-} Arena;
-
-static Arena arenas[MAX_PROCESSES][2];	/* of a transaction, and of its process */
+static char arenas[MAX_PROCESSES][2][ARENA_SIZE];	/* memory of a transaction, and of its process */
+static size_t used[MAX_PROCESSES][2];
 SERVER_LOCAL static Process *page_owner = NULL;
 SERVER_LOCAL static int page_locks = 0;
 SERVER_LOCAL static const char *segment_names[MAX_SEGMENTS + 1] = {NULL};
@@ -83,13 +75,10 @@ must_be_quiet(const char *what)
 FN(ErrorData *, CopyErrorData, (void), static ErrorData error = {.message = "failed"}; return &error;)
 FN(bool, errstart, (int level, const char *domain),
    error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
-FN(bool, errstart_cold, (int level, const char *domain), return errstart(level, domain);)
 FN(char *, unpack_sql_state, (int state),
    static char text[6]; for (int i = 0; i < 5; i++) text[i] = PGUNSIXBIT(state >> 6 * i); return text;)
 FN(int, errcode, (int code), error_code = code; return 0;)
 FN(int, errmsg, (const char *fmt,...), error_message = fmt; return 0;)
-FN(int, errmsg_internal, (const char *fmt,...), error_message = fmt; return 0;)
-FN(int, geterrcode, (void), return error_code;)
 FN(void, pg_re_throw, (void), siglongjmp(*PG_exception_stack, 1);)
 
 void
@@ -121,12 +110,12 @@ FN(intptr_t, returns_1, (void), return 1;)
 void *
 MemoryContextAlloc(MemoryContext context, Size size)
 {
-	Arena	   *arena = &arenas[me->number][context == TopMemoryContext];
-	void	   *at = arena->memory + arena->used;
+	size_t	   *end = &used[me->number][context == TopMemoryContext];
+	void	   *at = &arenas[me->number][context == TopMemoryContext][*end];
 
 	must_be_quiet("an allocation");
-	arena->used += MAXALIGN(size);
-	if (arena->used > ARENA_SIZE)
+	*end += MAXALIGN(size);
+	if (*end > ARENA_SIZE)
 		violation("out of memory");
 	return memset(at, 0x7f, size);
 }
@@ -136,7 +125,7 @@ FN(void, pfree, (void *at), must_be_quiet("pfree()");)
 FN(char *, pstrdup, (const char *text), return strcpy(palloc(strlen(text) + 1), text);)
 FN(char *, psprintf, (const char *fmt,...), return pstrdup(fmt);)
 FN(const char *, timestamptz_to_str, (TimestampTz time), return "";)
-FN(void, forget_transaction_memory, (void), arenas[me->number][0].used = 0;)
+FN(void, forget_transaction_memory, (void), used[me->number][0] = 0;)
 
 /* A hash table that forgets all but the entry found last: the session asks the server again. */
 FN(HTAB *, hash_create, (const char *name, long n, const HASHCTL *control, int flags),
@@ -168,8 +157,6 @@ ShmemInitStruct(const char *name, Size size, bool *found)
  * Clocks, interrupts
  */
 
-extern int	__wrap_clock_gettime(clockid_t clock, struct timespec *time);
-
 FN(TimestampTz, time_of_ns, (int64 ns),
    return ns / 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;)
 
@@ -192,7 +179,7 @@ FN(TimestampTz, GetCurrentTimestamp, (void), return time_of_ns(now_ns + clock_of
 
 /* Processes look for cancels where they wait for the page or a latch. */
 FN(void, cancel, (Process *process),
-   is_canceled[process->number] = true; SetLatch(&latches[process->number]);
+   is_canceled[process->number] = true; SetLatch(&procs[process->number].procLatch);
    if (process->awaits == &page_owner) process->wakes_at = 0;)
 
 void
@@ -224,8 +211,8 @@ take(volatile uint64 *state, bool is_shared, const char *what)
 
 FN(static void, give_back, (volatile uint64 *state),
    *state = *state == LW_EXCLUSIVELY ? 0 : *state - 1; wake(state); scheduling_point();)
-FN(void, spin_acquire, (volatile slock_t *lock), take(lock, false, "a spinlock"); spinlocks++;)
-FN(void, spin_release, (volatile slock_t *lock), spinlocks--; give_back(lock);)
+FN(void, SpinLockAcquire, (volatile slock_t *lock), take(lock, false, "a spinlock"); spinlocks++;)
+FN(void, SpinLockRelease, (volatile slock_t *lock), spinlocks--; give_back(lock);)
 
 bool
 LWLockAcquire(LWLock *lock, LWLockMode mode)
@@ -436,11 +423,11 @@ void
 begin_process(void)
 {
 	see_all();
-	arenas[me->number][0].used = arenas[me->number][1].used = 0;
+	used[me->number][0] = used[me->number][1] = 0;
 	MyProc = &procs[me->number];
 	compat_proc_number(MyProc) = me->number;
 	MyProcPid = MyProc->pid = me->number + 1;
-	MyLatch = &latches[me->number];
+	MyLatch = &MyProc->procLatch;
 	MyLatch->is_set = is_canceled[me->number] = false;
 	/* look for cancels wherever a process can be canceled */
 	InterruptPending = true;

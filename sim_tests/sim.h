@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sim.h
- *		What the parts of the simulator share.
+ *		What all parts of the simulator use.  main.c includes the parts, each after those that
+ *		the part uses, but for what is declared at the end here.
  *
  *-------------------------------------------------------------------------
  */
@@ -56,6 +57,7 @@
 		memset(__start_##section, 0, (size_t) (__stop_##section - __start_##section)); \
 	} while (0)
 
+/* A line of the trace; and what must not happen, which ends the history */
 #define trace(...)		((void) (is_verbose && print_line(__VA_ARGS__)))
 #define violation(...)	((void) (begin_violation() && print_line(__VA_ARGS__)), end_history())
 
@@ -88,7 +90,7 @@ typedef struct Swarm
 
 static Swarm swarm;
 
-/* What is used before it is defined */
+/* Used before they are defined */
 extern XLogRecPtr flushed, standby_flushed;
 extern void events(void);
 extern void release_view(const volatile void *lock);

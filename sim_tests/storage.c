@@ -17,11 +17,6 @@ typedef enum RecordType
 	RECORD_ANY, RECORD_CEILING, RECORD_COMMIT, RECORD_PREPARE
 } RecordType;
 
-typedef enum Recovery
-{
-	RECOVER_CRASH, RECOVER_FAILOVER, RECOVER_RESTORE
-} Recovery;
-
 typedef struct Record
 {
 	RecordType	type;
@@ -254,12 +249,11 @@ replay(void)
 	redo = inserted;
 }
 
-/* The server, or another one, starts from the WAL. */
+/* The server starts from the WAL; or another one, where a history forks: a standby, or a backup. */
 void
-recover(Recovery recovery)
+recover(bool forks, bool is_restore)
 {
-	bool		forks = recovery != RECOVER_CRASH;
-	XLogRecPtr	from = !forks ? flushed : recovery == RECOVER_FAILOVER ? standby_flushed : wal[0].end;
+	XLogRecPtr	from = !forks ? flushed : is_restore ? wal[0].end : standby_flushed;
 	XLogRecPtr	to = forks ? flushed : inserted;
 	XLogRecPtr	end = is_script ? to : from + rnd((int64) (to - from) + 1);
 
@@ -286,5 +280,5 @@ recover(Recovery recovery)
 	senders.sync_standbys_status = SYNC_STANDBY_INIT | (swarm.has_standby ? SYNC_STANDBY_DEFINED : 0);
 	recover_transactions(forks);
 	if (forks)
-		forget_ids(true, recovery == RECOVER_FAILOVER);
+		forget_ids(true, !is_restore);
 }

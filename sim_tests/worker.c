@@ -8,20 +8,12 @@
 
 #define MIN_SIZE		20
 #define SHORT_LEASE		8		/* ticks */
-#define MAX_WINDOWS		256
+#define MAX_LEASES		256
 
 extern void scru64_start_lease_worker(Datum argument);
 
-/* A lease, as the realm knows it */
-typedef struct Window
-{
-	NodeKey		key;
-	uint64		start;
-	uint64		limit;
-} Window;
-
-HISTORY_LOCAL static Window windows[MAX_WINDOWS] = {{0}};	/* from 1 on */
-HISTORY_LOCAL static int n_windows = 0;
+HISTORY_LOCAL static HeldLease leases[MAX_LEASES] = {{{0}}};	/* as the realm knows them, from 1 on */
+HISTORY_LOCAL static int n_leases = 0;
 PROCESS_LOCAL static HeldLease held = {{0}};
 PROCESS_LOCAL static bool has_looked = false;
 PROCESS_LOCAL static sigjmp_buf *worker_ends = NULL;
@@ -35,23 +27,23 @@ FN(static uint64, new_limit, (void),
 bool
 realm_has_leased(NodeKey key, uint64 tick)
 {
-	for (int i = 1; i <= n_windows; i++)
+	for (int i = 1; i <= n_leases; i++)
 	{
-		if (windows[i].key == key && tick > windows[i].start && tick <= windows[i].limit)
+		if (node_key(leases[i].node) == key && tick > leases[i].start_tick && tick <= leases[i].limit_tick)
 			return true;
 	}
 	return false;
 }
 
-/* The last lease of a node; windows[0], which is over, if there was none. */
-static Window *
-last_window(Scru64Node node)
+/* The last lease of a node; leases[0], which is over, if there was none. */
+static HeldLease *
+last_lease(Scru64Node node)
 {
-	int			i = n_windows;
+	int			i = n_leases;
 
-	while (i > 0 && windows[i].key != node_key(node))
+	while (i > 0 && node_key(leases[i].node) != node_key(node))
 		i--;
-	return &windows[i];
+	return &leases[i];
 }
 
 /* The realm has a node of each size from MIN_SIZE on. */
@@ -62,13 +54,13 @@ realm_lease(HeldLease *lease)
 
 	*lease = (HeldLease) {.lease_id = "x",
 		.node = {.node_id_size = (uint8) (MIN_SIZE + i), .node_id = (100 + i) << i}};
-	if (last_window(lease->node)->limit >= realm_tick())
+	if (last_lease(lease->node)->limit_tick >= realm_tick())
 		return false;
 	lease->start_tick = realm_tick();
 	lease->limit_tick = new_limit();
-	if (++n_windows == MAX_WINDOWS)
+	if (++n_leases == MAX_LEASES)
 		end_history();
-	windows[n_windows] = (Window) {node_key(lease->node), lease->start_tick, lease->limit_tick};
+	leases[n_leases] = *lease;
 	return true;
 }
 
@@ -76,10 +68,10 @@ realm_lease(HeldLease *lease)
 static void
 move_limit(HeldLease *lease, uint64 limit)
 {
-	Window	   *window = last_window(lease->node);
+	HeldLease  *last = last_lease(lease->node);
 
-	if (window->limit == lease->limit_tick)
-		window->limit = lease->limit_tick = limit;
+	if (last->limit_tick == lease->limit_tick)
+		last->limit_tick = lease->limit_tick = limit;
 }
 
 static void

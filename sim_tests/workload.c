@@ -529,13 +529,3 @@ start_workload(void)
 			processes[i].stalled_until = now_ns + rnd_scale(MS, 10 * SEC);
 	}
 }
-
-/* What users do to processes and to settings */
-void
-workload_events(void)
-{
-	if (one_in(swarm.cancel_1in))
-		cancel(&processes[rnd(swarm.sessions)]);
-	if (one_in(swarm.allowance_1in))
-		server_allowance = (int) PICK(0, 200, 256, 511, 512, 1000, 2000, 10000, 10000, 60000);
-}

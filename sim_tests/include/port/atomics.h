@@ -16,11 +16,6 @@ typedef struct Atomic
 	volatile uint64 value;
 } Atomic, pg_atomic_uint32, pg_atomic_uint64;
 
-typedef struct pg_atomic_flag
-{
-	volatile int value;
-} pg_atomic_flag;
-
 extern uint64 atomic_load(volatile Atomic *at);
 extern void atomic_store(volatile Atomic *at, uint64 value);
 extern bool atomic_replace(volatile Atomic *at, uint64 *expected, uint64 value);

@@ -10,11 +10,9 @@
 
 typedef uint64 slock_t;
 
-extern void spin_acquire(volatile slock_t *lock);
-extern void spin_release(volatile slock_t *lock);
-
 #define SpinLockInit(lock)		(*(lock) = 0)
-#define SpinLockAcquire(lock)	spin_acquire(lock)
-#define SpinLockRelease(lock)	spin_release(lock)
+
+extern void SpinLockAcquire(volatile slock_t *lock);
+extern void SpinLockRelease(volatile slock_t *lock);
 
 #endif							/* SPIN_H */
