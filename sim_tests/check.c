@@ -218,7 +218,8 @@ got_id(uint64 id, int transaction)
 	note_restarts();
 	counts = call_set_count == set_count;
 	trace("ID of tick " UINT64_FORMAT ", node_ctr %06x, node %u/%u%s", tick,
-		  (uint32) id & SCRU64_MAX_NODE_CTR, node.node_id, node.node_id_size, counts ? "" : ": does not count");
+		  (uint32) id & SCRU64_MAX_NODE_CTR, node.node_id, node.node_id_size,
+		  counts ? "" : ": does not count");
 	if ((id & SCRU64_MAX_NODE_CTR) >> (SCRU64_NODE_CTR_SIZE - node.node_id_size) != node.node_id ||
 		(configured_node.node.node_id_size != 0 && node_key(configured_node.node) != key))
 		violation("ID " UINT64_FORMAT " is not of its node", id);
