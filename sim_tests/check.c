@@ -20,39 +20,50 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
 
-#include "generate/session.h"
-#include "shmem/slots.h"
-
+#define MAX_TRANSACTIONS 32768
+#define MAX_ISSUED		32768
 #define HASH_SIZE		65536
-#define MAX_REPORTS		16384
-#define MAX_WINDOWS		256
-#define MAX_KEYS		16
 
 /* How far above the clock a ceiling may be: twice the greatest allowance, and looking ahead */
 #define MAX_LEAD		(2 * 235 + 64)
 #define MAX_RAISES		6
 
-typedef struct Window
+typedef enum TransactionState
 {
+	TRANSACTION_ABORTED, TRANSACTION_OPEN, TRANSACTION_PREPARED, TRANSACTION_COMMITTED
+} TransactionState;
+
+typedef struct Transaction
+{
+	uint64		xid;
+	TransactionState state, recovered;	/* recovered: by the WAL */
+	uint64		visible_at;		/* when new snapshots saw it: commits are counted */
+	int			first_id;		/* its IDs are in issued[] from here on */
+} Transaction;
+
+typedef struct Issued
+{
+	uint64		id;
 	NodeKey		key;
-	uint64		start;
-	uint64		limit;
-} Window;
+	int			transaction;
+	uint64		greatest;		/* of the node's up to this one */
+	bool		is_row;
+	bool		is_rolled_back;	/* the row will never be seen */
+	bool		is_forgotten;	/* may be issued again */
+	bool		is_replicated;	/* its session has waited for the standby */
+} Issued;
 
 HISTORY_LOCAL Transaction transactions[MAX_TRANSACTIONS] = {{0}};
 HISTORY_LOCAL Issued issued[MAX_ISSUED] = {{0}};
-HISTORY_LOCAL int n_transactions = 0, n_issued = 0, set_count = 0;
-HISTORY_LOCAL uint64 visible_count = 0, max_tick = 0;
+HISTORY_LOCAL int n_transactions = 0, n_issued = 0;
+HISTORY_LOCAL int set_count = 0;	/* how often IDs or watermarks may have gone back */
+HISTORY_LOCAL uint64 visible_count = 0;
+HISTORY_LOCAL uint64 max_tick = 0;	/* of the IDs that count */
 
 HISTORY_LOCAL static uint64 hash[HASH_SIZE] = {0};
-HISTORY_LOCAL static NodeKey keys[MAX_KEYS] = {0};
-HISTORY_LOCAL static uint64 last_ids[MAX_KEYS] = {0};	/* the greatest that was returned, of each node */
-HISTORY_LOCAL static uint64 reports[MAX_REPORTS] = {0};	/* watermarks */
-HISTORY_LOCAL static Window windows[MAX_WINDOWS] = {{0}};
-HISTORY_LOCAL static int n_reports = 0, n_windows = 0;
-HISTORY_LOCAL static uint64 before_crash = 0;	/* the greatest watermark of before */
+HISTORY_LOCAL static uint64 greatest_watermark = 0;	/* of those that still hold */
+HISTORY_LOCAL static uint64 before_crash = 0;	/* the greatest of before the last crash */
 
 /* scru64_set_ceiling(): how many are under way, and the least of them; IDs are of later ticks */
 SERVER_LOCAL static int sets_under_way = 0;
@@ -69,31 +80,59 @@ SERVER_LOCAL static uint32 seen_restarts = 0;
 
 /* Of the call, of the node, of the session */
 PROCESS_LOCAL static int call_set_count = 0, call_chain = 0, call_flushes = 0;
+PROCESS_LOCAL static int first_of_call = 0;	/* n_issued when the call began */
 PROCESS_LOCAL static uint32 call_restarts = 0;
 PROCESS_LOCAL static bool is_in_call = false, is_setting = false;
-PROCESS_LOCAL static uint64 min_ids[MAX_KEYS] = {0};
 PROCESS_LOCAL static uint64 min_of_chain = 0, setting = 0, last_watermark = 0;
-PROCESS_LOCAL static int node_set_count = 0;
+PROCESS_LOCAL static int node_set_count = 0;	/* set_count when the session got its node */
 PROCESS_LOCAL static uint32 last_restarts = 0;
 
 /* The watermark may go back: those of before are about other IDs. */
-FN(static void, forget_reports, (void), set_count++; n_reports = 0; before_crash = 0;)
+FN(static void, forget_watermarks, (void), set_count++; greatest_watermark = before_crash = 0;)
+FN(static bool, is_lasting_row, (const Issued *it),
+   return it->is_row && !it->is_rolled_back && !it->is_forgotten;)
 
-/* IDs go back. */
-static void
-forget_ids(void)
+/* The greatest ID of a node among the first IDs that were issued; 0 if there is none. */
+static uint64
+greatest_of_node(NodeKey key, int n)
 {
-	forget_reports();
-	memset(hash, 0, sizeof(hash));
-	memset(last_ids, 0, sizeof(last_ids));
-	for (int i = 0; i < n_issued; i++)
-		issued[i].is_forgotten = true;
-	max_tick = 0;
-	went_back_at = set_count;
+	while (n > 0 && (issued[n - 1].key != key || issued[n - 1].is_forgotten))
+		n--;
+	return n > 0 ? issued[n - 1].greatest : 0;
 }
 
-/* The page is lost, and with it the set ceiling; the clock may have been set back. */
-FN(void, page_is_lost, (void), forget_ids(); floor_tick = 0;)
+/* An ID counts.  Returns false if it was there. */
+static bool
+count_id(Issued *it)
+{
+	uint32		i = (uint32) (it->id * UINT64CONST(0x9E3779B97F4A7C15) >> 48) % HASH_SIZE;
+	bool		is_new;
+
+	while (hash[i] != 0 && hash[i] != it->id)
+		i = (i + 1) % HASH_SIZE;
+	is_new = hash[i] == 0;
+	hash[i] = it->id;
+	max_tick = Max(max_tick, scru64_get_timestamp(it->id));
+	it->greatest = Max(it->id, greatest_of_node(it->key, (int) (it - issued)));
+	return is_new;
+}
+
+/* IDs go back.  Another history keeps its rows, and after a failover what the standby has. */
+void
+forget_ids(bool keeps_rows, bool keeps_replicated)
+{
+	forget_watermarks();
+	memset(hash, 0, sizeof(hash));
+	max_tick = floor_tick = 0;
+	went_back_at = set_count;
+	for (int i = 0; i < n_issued; i++)
+	{
+		issued[i].is_forgotten |= !(keeps_rows && is_lasting_row(&issued[i])) &&
+			!(keeps_replicated && issued[i].is_replicated);
+		if (!issued[i].is_forgotten)
+			(void) count_id(&issued[i]);
+	}
+}
 
 /* A lease has the watermark go back if the clock was wrong before. */
 static void
@@ -102,42 +141,16 @@ note_restarts(void)
 	uint32		restarts = node_slots != NULL ? node_slots->watermark.restarts : seen_restarts;
 
 	if (restarts != seen_restarts && restarts > 1 && swarm.has_worker)
-		forget_reports();
+		forget_watermarks();
 	seen_restarts = restarts;
 }
 
-/* Returns false if the ID was there. */
-static bool
-put_id(uint64 id)
+/* Call a function of the sources. */
+Datum
+call(PGFunction function, FunctionCallInfo fcinfo)
 {
-	uint32		i = (uint32) (id * UINT64CONST(0x9E3779B97F4A7C15) >> 48) % HASH_SIZE;
+	Datum		result;
 
-	while (hash[i] != 0 && hash[i] != id)
-		i = (i + 1) % HASH_SIZE;
-	if (hash[i] == id)
-		return false;
-	hash[i] = id;
-	return true;
-}
-
-static int
-number_of_key(NodeKey key)
-{
-	int			i = 0;
-
-	while (keys[i] != key && keys[i] != 0)
-		i++;
-	keys[i] = key;
-	return i;
-}
-
-/*
- * Calls
- */
-
-void
-begin_call(void)
-{
 	note_restarts();
 	call_restarts = seen_restarts;
 	points_of_call = call_flushes = 0;
@@ -145,23 +158,12 @@ begin_call(void)
 	call_set_count = set_count;
 	call_chain = chain;
 	min_of_chain = last_of_chain;
-	memcpy(min_ids, last_ids, sizeof(min_ids));
-}
-
-FN(void, end_call, (const char *what), check_nothing_held(what); points_of_call = 0; is_in_call = false;)
-
-/* The session has got its node: it opens its ticks anew. */
-FN(void, node_is_set, (void), node_set_count = set_count;)
-
-static bool
-is_in_window(NodeKey key, uint64 tick)
-{
-	for (int i = 0; i < n_windows; i++)
-	{
-		if (windows[i].key == key && tick > windows[i].start && tick <= windows[i].limit)
-			return true;
-	}
-	return false;
+	first_of_call = n_issued;
+	result = function(fcinfo);
+	check_nothing_held();
+	points_of_call = 0;
+	is_in_call = false;
+	return result;
 }
 
 /*
@@ -174,31 +176,32 @@ check_ceilings(uint64 tick)
 	if (sets_under_way > 0)
 		return;
 	if (node_set_count >= went_back_at && tick > ceiling_at(flushed))
-		violation("an ID of tick " UINT64_FORMAT " is above the flushed ceiling " UINT64_FORMAT, tick, ceiling_at(flushed));
+		violation("an ID of tick " UINT64_FORMAT " is above the flushed ceiling " UINT64_FORMAT, tick,
+				  ceiling_at(flushed));
 	if (node_set_count == set_count && waits_for_standby() && tick > ceiling_at(standby_flushed))
 		violation("an ID of tick " UINT64_FORMAT " is above the standby's ceiling", tick);
 }
 
 static void
-check_id(uint64 id, uint64 tick, int number)
+check_id(Issued *it, uint64 tick)
 {
 	bool		is_leased = configured_node.node.node_id_size == 0;
+	bool		is_in_chain = is_leased && call_chain == chain;
+	uint64		id = it->id;
 
-	if (!put_id(id))
+	if (!count_id(it))
 		violation("ID " UINT64_FORMAT " of tick " UINT64_FORMAT " is issued twice", id, tick);
-	if (id <= min_ids[number] ||
+	if (id <= greatest_of_node(it->key, first_of_call) ||
 		(!is_leased && node_set_count == set_count && id <= configured_node.node_prev))
 		violation("ID " UINT64_FORMAT " is not above those before", id);
 	if (!is_leased && tick <= floor_tick)
 		violation("an ID of tick " UINT64_FORMAT " is not above the set ceiling", tick);
-	if (is_leased && !is_in_window(keys[number], tick))
+	if (is_leased && !realm_has_leased(it->key, tick))
 		violation("an ID of tick " UINT64_FORMAT " is not of its lease", tick);
-	if (is_leased && call_chain == chain && id <= min_of_chain)
+	if (is_in_chain && id <= min_of_chain)
 		violation("ID " UINT64_FORMAT " is not above those of the lease before", id);
 	check_ceilings(tick);
-	max_tick = Max(max_tick, tick);
-	last_ids[number] = Max(last_ids[number], id);
-	if (is_leased && call_chain == chain)
+	if (is_in_chain)
 		last_of_chain = Max(last_of_chain, id);
 }
 
@@ -209,36 +212,46 @@ got_id(uint64 id, int transaction)
 	uint64		tick = scru64_get_timestamp(id);
 	NodeKey		key = session_node.key;
 	Scru64Node	node = node_of_key(key);
+	Issued	   *it = &issued[n_issued];
 	bool		counts;
 
 	note_restarts();
 	counts = call_set_count == set_count;
-	trace("ID of tick " UINT64_FORMAT ", node_ctr %06x, node %u/%u%s", tick, (uint32) id & SCRU64_MAX_NODE_CTR,
-		  node.node_id, node.node_id_size, counts ? "" : ": does not count");
+	trace("ID of tick " UINT64_FORMAT ", node_ctr %06x, node %u/%u%s", tick,
+		  (uint32) id & SCRU64_MAX_NODE_CTR, node.node_id, node.node_id_size,
+		  counts ? "" : ": does not count");
 	if ((id & SCRU64_MAX_NODE_CTR) >> (SCRU64_NODE_CTR_SIZE - node.node_id_size) != node.node_id ||
 		(configured_node.node.node_id_size != 0 && node_key(configured_node.node) != key))
 		violation("ID " UINT64_FORMAT " is not of its node", id);
 	if (tick < SCRU64_FIRST_TIMESTAMP || tick > SCRU64_LAST_TIMESTAMP)
 		violation("ID " UINT64_FORMAT " is reserved", id);
-	if (counts)
-		check_id(id, tick, number_of_key(key));
-	issued[n_issued] = (Issued) {.id = id, .key = key, .transaction = transaction, .is_forgotten = !counts,
+	*it = (Issued) {.id = id, .key = key, .transaction = transaction, .is_forgotten = !counts,
 		.is_replicated = counts && node_set_count == set_count && waits_for_standby()};
+	if (counts)
+		check_id(it, tick);
 	if (++n_issued == MAX_ISSUED)
 		end_history();
 	return n_issued - 1;
 }
 
-void
-call_has_flushed(void)
-{
-	if (swarm.is_slow && !is_weak && is_in_call && ++call_flushes > MAX_RAISES)
-		violation("a call raises the ceiling again and again");
-}
-
 /*
  * Rows and watermarks
  */
+
+/* Transactions that a watermark's snapshot does not see have no row below it, from one ID on. */
+static void
+check_missed(uint64 watermark, uint64 visible_at, int first)
+{
+	for (int i = n_issued - 1; i >= first; i--)
+	{
+		Transaction *transaction = &transactions[issued[i].transaction];
+
+		if (issued[i].id < watermark && is_lasting_row(&issued[i]) &&
+			transaction->state == TRANSACTION_COMMITTED && transaction->visible_at > visible_at)
+			violation("the watermark " UINT64_FORMAT " misses a row with the ID " UINT64_FORMAT,
+					  watermark, issued[i].id);
+	}
+}
 
 /* New snapshots see a transaction as committed. */
 void
@@ -247,31 +260,7 @@ now_visible(int transaction)
 	note_restarts();
 	transactions[transaction].state = TRANSACTION_COMMITTED;
 	transactions[transaction].visible_at = ++visible_count;
-	for (int i = transactions[transaction].first_id; i < n_issued; i++)
-	{
-		if (issued[i].transaction != transaction || !issued[i].is_row || issued[i].is_rolled_back || issued[i].is_forgotten)
-			continue;
-		for (int r = 0; r < n_reports; r++)
-		{
-			if (issued[i].id < reports[r])
-				violation("a row with the ID " UINT64_FORMAT " is committed after the watermark " UINT64_FORMAT,
-						  issued[i].id, reports[r]);
-		}
-	}
-}
-
-/* A row below the watermark that the snapshot does not see has been committed since. */
-static void
-check_missed(uint64 watermark, uint64 visible_at)
-{
-	for (int i = n_issued - 1; i >= 0; i--)
-	{
-		Transaction *transaction = &transactions[issued[i].transaction];
-
-		if (issued[i].id < watermark && issued[i].is_row && !issued[i].is_rolled_back && !issued[i].is_forgotten &&
-			transaction->state == TRANSACTION_COMMITTED && transaction->visible_at > visible_at)
-			violation("the watermark " UINT64_FORMAT " misses a row with the ID " UINT64_FORMAT, watermark, issued[i].id);
-	}
+	check_missed(greatest_watermark, visible_count - 1, transactions[transaction].first_id);
 }
 
 /* A session has got a watermark for a snapshot, of when visible_count and set_count were these. */
@@ -282,7 +271,7 @@ got_watermark(uint64 watermark, uint64 visible_at, int set_count_then)
 	trace("watermark " UINT64_FORMAT " of tick " UINT64_FORMAT, watermark, scru64_get_timestamp(watermark));
 	if (call_set_count != set_count || set_count_then != set_count)
 		return;
-	check_missed(watermark, visible_at);
+	check_missed(watermark, visible_at, 0);
 	if (sets_under_way > 0 || node_slots->floor > ceiling_at(flushed) || call_restarts != seen_restarts)
 		return;
 	/* 0: no answer that the server remembers holds for the snapshot */
@@ -295,32 +284,7 @@ got_watermark(uint64 watermark, uint64 visible_at, int set_count_then)
 	if (last_watermark != watermark)
 		last_restarts = seen_restarts;
 	last_watermark = watermark;
-	reports[n_reports] = watermark;
-	if (++n_reports == MAX_REPORTS)
-		end_history();
-}
-
-/*
- * Leases
- */
-
-void
-lease_granted(NodeKey key, uint64 start, uint64 limit)
-{
-	windows[n_windows] = (Window) {.key = key, .start = start, .limit = limit};
-	if (++n_windows == MAX_WINDOWS)
-		end_history();
-}
-
-/* A lease is renewed, or given back. */
-void
-lease_limit_moves(NodeKey key, uint64 old_limit, uint64 limit)
-{
-	for (int i = 0; i < n_windows; i++)
-	{
-		if (windows[i].key == key && windows[i].limit == old_limit)
-			windows[i].limit = limit;
-	}
+	greatest_watermark = Max(greatest_watermark, watermark);
 }
 
 /* Another lease begins, and does not replace one. */
@@ -330,21 +294,25 @@ FN(void, begin_chain, (void), chain++; last_of_chain = 0;)
  * The ceiling
  */
 
-FN(void, clock_is_read, (int64 ns), highest_clock = Max(highest_clock, ns); highest_since = Max(highest_since, ns);)
-
 void
 begin_set(uint64 tick)
 {
 	trace("scru64_set_ceiling() to " UINT64_FORMAT, tick);
 	is_setting = true;
 	setting = tick;
-	if (sets_under_way++ > 0)
-		least_set = Min(least_set, tick);
-	else
-	{
-		least_set = tick;
+	least_set = sets_under_way > 0 ? Min(least_set, tick) : tick;
+	if (sets_under_way++ == 0)
 		highest_since = now_ns + clock_offset_ns;
-	}
+}
+
+/* A ceiling is set, or may be set: IDs of later ticks may be issued again. */
+static void
+go_back_to(uint64 tick)
+{
+	if (tick < max_tick)
+		forget_ids(false, false);
+	else
+		forget_watermarks();
 }
 
 /* The page is unlocked by a process that may be setting it, or by an error. */
@@ -356,14 +324,13 @@ end_set(bool has_failed)
 		return;
 	is_setting = false;
 	sets_under_way--;
-	if (has_failed || setting >= max_tick)
-		forget_reports();
-	else
-		forget_ids();
 	if (has_failed)
+	{
+		forget_watermarks();
 		return;
-	floor_tick = setting;
-	highest_set = setting;
+	}
+	go_back_to(setting);
+	floor_tick = highest_set = setting;
 	highest_clock = Max(highest_since, now_ns + clock_offset_ns);
 }
 
@@ -396,37 +363,8 @@ end_incarnation(void)
 {
 	if (sets_under_way > 0)
 	{
-		if (least_set < max_tick)
-			forget_ids();
-		else
-			forget_reports();
+		go_back_to(least_set);
 		floor_tick = 0;
 	}
-	sets_under_way = 0;
-	for (int i = 0; i < n_reports; i++)
-		before_crash = Max(before_crash, reports[i]);
-}
-
-/* Another history begins: only rows that are there count, and IDs that a failover keeps. */
-void
-history_forks(bool is_failover)
-{
-	static bool counts[MAX_ISSUED];
-
-	for (int i = 0; i < n_issued; i++)
-		counts[i] = !issued[i].is_forgotten &&
-			((issued[i].is_row && !issued[i].is_rolled_back) || (is_failover && issued[i].is_replicated));
-	forget_ids();
-	floor_tick = 0;
-	for (int i = 0; i < n_issued; i++)
-	{
-		int			number = number_of_key(issued[i].key);
-
-		if (!counts[i])
-			continue;
-		issued[i].is_forgotten = false;
-		(void) put_id(issued[i].id);
-		max_tick = Max(max_tick, scru64_get_timestamp(issued[i].id));
-		last_ids[number] = Max(last_ids[number], issued[i].id);
-	}
+	before_crash = Max(before_crash, greatest_watermark);
 }

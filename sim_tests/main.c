@@ -7,29 +7,31 @@
  */
 #include "sim.h"
 
-#include <sys/mman.h>
-#include <time.h>
-
-#include "access/twophase.h"
-
-#include "shmem/leased_slot.h"
-#include "shmem/slots.h"
+#include "schedule.c"
+#include "memory.c"
+#include "check.c"
+#include "server.c"
+#include "storage.c"
+#include "workload.c"
+#include "worker.c"
 
 #define MAX_INCARNATIONS 12
 
-Swarm		swarm;
-
 HISTORY_LOCAL static SavedLease saved_lease_page = {0};
-static uint64 steps_left;
 static int	n_crashes, n_forks;
-static uint64 n_ids;
+static uint64 n_ids, steps_left;
 
-extern void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
+FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset),
+   return &saved_lease_page;)
 
-FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset), return &saved_lease_page;)
-
-/* Nodes of scripts: two overlap, and none fills a tick. */
-static const Scru64Node script_nodes[] = {{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8}, {.node_id = 10, .node_id_size = 6}};
+/* Of the nodes, two overlap, and none fills a tick. */
+static const Swarm script_swarm = {
+	.sessions = 1, .watermarks = 20, .burst = PG_INT32_MAX / 4, .step_ns = 1, .first_xid = FIRST_XID,
+	.jump_1in = 3, .max_jump = 5 * SEC, .crash_1in = 15, .set_1in = 15, .lose_page_1in = 3,
+	.n_nodes = 3,
+	.nodes = {{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8},
+		{.node_id = 10, .node_id_size = 6}}
+};
 
 /* Each history has a mix of its own: what is rare in one is frequent in another. */
 static void
@@ -37,22 +39,13 @@ draw_swarm(void)
 {
 	bool		is_calm;
 
-	swarm = (Swarm) {.first_xid = FIRST_XID};
 	if (is_script)
 	{
-		swarm.sessions = 1;
-		swarm.burst = PG_INT32_MAX / 4;
-		swarm.step_ns = 1;
-		swarm.jump_1in = 3;
-		swarm.max_jump = 5 * SEC;
-		swarm.crash_1in = swarm.set_1in = 15;
-		swarm.lose_page_1in = 3;
-		swarm.watermarks = 20;
-		swarm.n_nodes = lengthof(script_nodes);
-		memcpy(swarm.nodes, script_nodes, sizeof(script_nodes));
+		swarm = script_swarm;
 		steps_left = 100;
 		return;
 	}
+	swarm = (Swarm) {0};
 	swarm.sessions = 1 + rnd(6);
 	swarm.burst = PICK(1, 2, 4, 10, 30, 100, 300);
 	swarm.step_ns = rnd_scale(1000, 30 * MS);
@@ -116,14 +109,19 @@ move_clock(void)
 	trace("the clock is %.3f s off", (double) (clock_offset_ns - START_CLOCK) / SEC);
 }
 
-/* What happens around the processes, between two steps */
-static void
+/* What happens around the processes, before each step */
+void
 events(void)
 {
+	if (incarnation == 0)
+		return;
 	if (--steps_left == 0)
 		end_history();
 	storage_events();
-	workload_events();
+	if (one_in(swarm.cancel_1in))
+		cancel(&processes[rnd(swarm.sessions)]);
+	if (one_in(swarm.allowance_1in))
+		server_allowance = (int) PICK(0, 200, 256, 511, 512, 1000, 2000, 10000, 10000, 60000);
 	if (one_in(swarm.jump_1in))
 		move_clock();
 	if (one_in(swarm.crash_1in))
@@ -133,23 +131,15 @@ events(void)
 static void
 next_incarnation(void)
 {
-	Recovery	recovery = one_in(3) ? (one_in(2) ? RECOVER_FAILOVER : RECOVER_RESTORE) : RECOVER_CRASH;
+	bool		forks = one_in(3);
+	bool		is_restore = forks && !one_in(2);
 
 	/* another postmaster does not have the page */
-	if (recovery != RECOVER_CRASH || one_in(2))
+	if (forks || one_in(2))
 		saved_lease_page.is_whole = false;
 	n_crashes++;
-	if (is_script && recovery == RECOVER_RESTORE)
-		recovery = RECOVER_FAILOVER;
-	n_forks += recovery != RECOVER_CRASH;
-	recover(recovery);
-	if (recovery != RECOVER_CRASH)
-		history_forks(recovery == RECOVER_FAILOVER);
-}
-
-static void
-no_events(void)
-{
+	n_forks += forks;
+	recover(forks, is_restore && !is_script);
 }
 
 static void
@@ -157,19 +147,20 @@ run_history(uint64 this_seed)
 {
 	CLEAR(history_data);
 	CLEAR(server_data);
-	seed_chance(this_seed);
+	seed = this_seed;
+	chance = seed * UINT64CONST(0xD1342543DE82EF95);
 	now_ns = 1000 * SEC;
 	clock_offset_ns = START_CLOCK;
 	swarm = (Swarm) {.burst = 1, .step_ns = 1, .first_xid = FIRST_XID};
-	create_extension();
-	run_processes(no_events);
+	start_process(0, create_main);
+	run_processes();
 	draw_swarm();
-	recover(RECOVER_CRASH);
+	recover(false, false);
 	while (!is_over && incarnation++ < MAX_INCARNATIONS)
 	{
 		begin_incarnation();
 		start_workload();
-		run_processes(events);
+		run_processes();
 		end_incarnation();
 		if (!is_violated)
 			next_incarnation();
@@ -177,47 +168,40 @@ run_history(uint64 this_seed)
 	n_ids += (uint64) n_issued;
 }
 
-static void
-usage(void)
-{
-	fputs("Usage: sim [-w] [-v] [-s] [-t SECONDS] [SEED [HISTORIES]]\n"
-		  "  -w  weak memory\n  -v  a trace of all that happens\n  -s  a script without concurrency\n  -t  go on for so many seconds\n", stderr);
-	exit(2);
-}
-
 int
 main(int argc, char **argv)
 {
-	uint64		first = 1;
-	uint64		histories = 1;
+	uint64		first;
+	uint64		histories;
 	time_t		end = 0;
 	int			option;
 	uint64		n = 0;
 
 	while ((option = getopt(argc, argv, "wvst:")) != -1)
 	{
-		if (option == 'w')
-			is_weak = true;
-		else if (option == 'v')
-			is_verbose = true;
-		else if (option == 's')
-			is_script = true;
-		else if (option == 't')
+		is_weak |= option == 'w';
+		is_verbose |= option == 'v';
+		is_script |= option == 's';
+		if (option == 't')
 			end = time(NULL) + atoi(optarg);
-		else
-			usage();
+		if (option == '?')
+		{
+			fputs("Usage: sim [-w] [-v] [-s] [-t SECONDS] [SEED [HISTORIES]]: see README.md\n", stderr);
+			exit(2);
+		}
 	}
-	if (optind < argc)
-		first = strtoull(argv[optind++], NULL, 10);
-	if (optind < argc)
-		histories = strtoull(argv[optind++], NULL, 10);
+	first = optind < argc ? strtoull(argv[optind], NULL, 10) : 1;
+	histories = optind + 1 < argc ? strtoull(argv[optind + 1], NULL, 10) : 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	map_saved_lease();
-	save_pristine();
+	images = malloc((MAX_PROCESSES + 1) * IMAGE_SIZE);
+	memcpy(IMAGE(PRISTINE), __start_core_data, IMAGE_SIZE);
 	while (!is_violated && (end != 0 ? time(NULL) < end : n < histories))
 		run_history(first + n++);
 	if (!is_script)
-		printf("%s: %s memory, " UINT64_FORMAT " histories from seed " UINT64_FORMAT " on, " UINT64_FORMAT " IDs, %d crashes, %d of them failovers or restores\n",
-			   is_violated ? "not ok" : "ok", is_weak ? "weak" : "strong", n, first, n_ids, n_crashes, n_forks);
+		printf("%s: %s memory, " UINT64_FORMAT " histories from seed " UINT64_FORMAT " on, " UINT64_FORMAT
+			   " IDs, %d crashes, %d of them failovers or restores\n",
+			   is_violated ? "not ok" : "ok", is_weak ? "weak" : "strong", n, first,
+			   n_ids, n_crashes, n_forks);
 	return is_violated;
 }

@@ -12,46 +12,51 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <ucontext.h>
-
+#define MAX_PROCESSES	8
 #define STACK_SIZE		(256 * 1024)
 #define MAX_POINTS		400000	/* a call with more scheduling points has no end */
 
 extern char __start_core_data[], __stop_core_data[];
 
 #define IMAGE_SIZE		((size_t) (__stop_core_data - __start_core_data))
+#define IMAGE(number)	(images + (number) * IMAGE_SIZE)
+#define PRISTINE		MAX_PROCESSES	/* the variables before anything was called */
+
+typedef struct Process
+{
+	int			number;
+	bool		is_alive;
+	int64		wakes_at;		/* asleep until this time */
+	int64		stalled_until;
+	const volatile void *awaits;	/* or until another process wakes this */
+} Process;
 
 typedef struct Coroutine
 {
 	ucontext_t	start;
 	bool		has_started;
 	jmp_buf		goes_on;
-	char	   *stack;
-	char	   *image;
+	char		stack[STACK_SIZE] pg_attribute_aligned(16);
 } Coroutine;
 
-Process		processes[MAX_PROCESSES], *me = NULL;
-int64		now_ns, clock_offset_ns;
+SERVER_LOCAL Process processes[MAX_PROCESSES] = {{0}};
+Process    *me = NULL;			/* NULL: the scheduler runs */
+int64		now_ns, clock_offset_ns;	/* the monotonic clock, and how far the clock is ahead of it */
 uint64		seed;
-HISTORY_LOCAL int incarnation = 0;
+HISTORY_LOCAL int incarnation = 0;	/* of the server */
 bool		is_verbose, is_violated, is_script;
 HISTORY_LOCAL bool is_over = false;
-const char *crash_reason;
+const char *crash_reason;		/* NULL: the server runs */
 PROCESS_LOCAL int points_of_call = 0;
 
 static Coroutine coroutines[MAX_PROCESSES];
 static jmp_buf scheduler;
+static char *images;			/* of core_data */
 static int	loaded = -1;		/* the process whose image is in core_data */
-static char *pristine;
 static int	points_left;
 HISTORY_LOCAL static uint64 steps = 0;
 static uint64 chance;
-
-FN(void, seed_chance, (uint64 of_history), seed = of_history; chance = seed * UINT64CONST(0xD1342543DE82EF95);)
 
 /* splitmix64 */
 static uint64
@@ -81,23 +86,18 @@ rnd_scale(int64 least, int64 most)
 	return Min(from + (int64) (rnd64() % (uint64) from), most);
 }
 
-static void
-print_line(const char *fmt, va_list arguments)
-{
-	printf("%8" INT64_MODIFIER "u %12.6f %d: ", steps, (double) now_ns / SEC, me != NULL ? me->number : -1);
-	vprintf(fmt, arguments);
-	putchar('\n');
-}
-
-void
-trace(const char *fmt,...)
+/* Print a line of the trace. */
+bool
+print_line(const char *fmt,...)
 {
 	va_list		arguments;
 
+	printf("%8" INT64_MODIFIER "u %12.6f %d: ", steps, (double) now_ns / SEC, me != NULL ? me->number : -1);
 	va_start(arguments, fmt);
-	if (is_verbose)
-		print_line(fmt, arguments);
+	vprintf(fmt, arguments);
 	va_end(arguments);
+	putchar('\n');
+	return true;
 }
 
 static void
@@ -119,20 +119,15 @@ crash(const char *reason)
 
 FN(void, end_history, (void), is_over = true; crash("the history is over");)
 
-void
-violation(const char *fmt,...)
+/* Returns false after the first one. */
+bool
+begin_violation(void)
 {
-	va_list		arguments;
-
-	va_start(arguments, fmt);
-	if (!is_violated)
-	{
-		printf("VIOLATION of seed " UINT64_FORMAT ", incarnation %d: ", seed, incarnation);
-		print_line(fmt, arguments);
-	}
-	va_end(arguments);
+	if (is_violated)
+		return false;
 	is_violated = true;
-	end_history();
+	printf("VIOLATION of seed " UINT64_FORMAT ", incarnation %d: ", seed, incarnation);
+	return true;
 }
 
 /* Another process may run here. */
@@ -164,9 +159,11 @@ nap(int64 ns)
 		sleep_until(until, NULL);
 }
 
+/* Wake who awaits this, and have them see what this process has seen. */
 void
 wake(const volatile void *awaited)
 {
+	release_view(awaited);
 	for (int i = 0; i < MAX_PROCESSES; i++)
 	{
 		if (processes[i].awaits == awaited)
@@ -174,21 +171,15 @@ wake(const volatile void *awaited)
 	}
 }
 
-/* The variables of the sources as they are before anything was called, as in another process */
-FN(void, load_pristine, (void), memcpy(__start_core_data, pristine, IMAGE_SIZE);)
-FN(void, save_pristine, (void), pristine = malloc(IMAGE_SIZE); memcpy(pristine, __start_core_data, IMAGE_SIZE);)
+/* The variables of the sources as another process finds them */
+FN(void, load_pristine, (void), memcpy(__start_core_data, IMAGE(PRISTINE), IMAGE_SIZE);)
 
 void
 start_process(int number, void (*main) (void))
 {
 	Coroutine  *coroutine = &coroutines[number];
 
-	if (coroutine->stack == NULL)
-	{
-		coroutine->stack = malloc(STACK_SIZE);
-		coroutine->image = malloc(IMAGE_SIZE);
-	}
-	memcpy(coroutine->image, pristine, IMAGE_SIZE);
+	memcpy(IMAGE(number), IMAGE(PRISTINE), IMAGE_SIZE);
 	getcontext(&coroutine->start);
 	coroutine->start.uc_stack.ss_sp = coroutine->stack;
 	coroutine->start.uc_stack.ss_size = STACK_SIZE;
@@ -206,9 +197,9 @@ dispatch(Process *process)
 	if (loaded != process->number)
 	{
 		if (loaded >= 0)
-			memcpy(coroutines[loaded].image, __start_core_data, IMAGE_SIZE);
-		memcpy(__start_core_data, coroutine->image, IMAGE_SIZE);
+			memcpy(IMAGE(loaded), __start_core_data, IMAGE_SIZE);
 		loaded = process->number;
+		memcpy(__start_core_data, IMAGE(loaded), IMAGE_SIZE);
 	}
 	process->awaits = NULL;
 	process->wakes_at = 0;
@@ -249,9 +240,9 @@ choose(void)
 	return NULL;
 }
 
-/* Run until a crash, and let events happen before each step. */
+/* Run until a crash. */
 void
-run_processes(void (*events) (void))
+run_processes(void)
 {
 	crash_reason = NULL;
 	while (crash_reason == NULL)
@@ -268,6 +259,4 @@ run_processes(void (*events) (void))
 		if (one_in(swarm.stall_1in))
 			chosen->stalled_until = now_ns + rnd_scale(MS, one_in(20) ? 4000 * SEC : 20 * SEC);
 	}
-	for (int i = 0; i < MAX_PROCESSES; i++)
-		processes[i].is_alive = false;
 }

@@ -9,33 +9,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
 
-#include <time.h>
-
-#include "access/parallel.h"
-#include "access/transam.h"
-#include "access/twophase.h"
-#include "common/pg_prng.h"
-#include "miscadmin.h"
-#include "postmaster/bgworker.h"
-#include "storage/condition_variable.h"
-#include "storage/latch.h"
-#include "storage/lock.h"
-#include "storage/lwlock.h"
-#include "storage/procarray.h"
-#include "storage/spin.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
-#include "utils/timestamp.h"
-
-#include "shmem/slots.h"
-
+#define MAX_PREPARED	3
 #define MAX_HELD		8
-#define MAX_SEGMENTS	4
 #define ARENA_SIZE		(64 * 1024)
-#define LW_EXCLUSIVELY	((uint32) 1 << 31)
+#define LW_EXCLUSIVELY	((uint64) 1 << 63)
 
 /* Variables of each process */
 PROCESS_LOCAL volatile sig_atomic_t InterruptPending = false;
@@ -63,17 +41,11 @@ MemoryContext TopTransactionContext = (MemoryContext) 0, TopMemoryContext = (Mem
 SERVER_LOCAL static LWLockPadded main_locks[NUM_INDIVIDUAL_LWLOCKS] = {{{0}}};
 LWLockPadded *MainLWLockArray = main_locks;
 SERVER_LOCAL PGPROC procs[MAX_PROCESSES + MAX_PREPARED] = {{{0}}};
-static PROC_HDR proc_header = {.allProcs = procs};
-PROC_HDR   *ProcGlobal = &proc_header;
+PROC_HDR   *ProcGlobal = &(PROC_HDR) {.allProcs = procs};
 PGPROC	   *PreparedXactProcs = &procs[MAX_PROCESSES];
 int			MaxBackends = MAX_PROCESSES, max_prepared_xacts = MAX_PREPARED, max_wal_senders = 1;
-char	   *SyncRepStandbyNames = "";
-const char *const GucSource_Names[PGC_S_SESSION + 1] = {NULL};
-static BackgroundWorker worker_entry;
-BackgroundWorker *MyBgworkerEntry = &worker_entry;
-pg_prng_state pg_global_prng_state;
+BackgroundWorker *MyBgworkerEntry = &(BackgroundWorker) {.bgw_restart_time = BGW_NEVER_RESTART};
 
-SERVER_LOCAL Latch latches[MAX_PROCESSES] = {{0}};
 SERVER_LOCAL bool is_canceled[MAX_PROCESSES] = {0};
 uint64		next_xid, latest_completed;
 
@@ -81,38 +53,32 @@ static char arenas[MAX_PROCESSES][2][ARENA_SIZE];	/* memory of a transaction, an
 static size_t used[MAX_PROCESSES][2];
 SERVER_LOCAL static Process *page_owner = NULL;
 SERVER_LOCAL static int page_locks = 0;
-SERVER_LOCAL static const char *segment_names[MAX_SEGMENTS] = {NULL};
-SERVER_LOCAL static void *segments[MAX_SEGMENTS] = {NULL};
-SERVER_LOCAL static size_t shared_used = 0;
+SERVER_LOCAL static const char *segment_names[MAX_SEGMENTS + 1] = {NULL};
 
 /*
  * Errors
  */
 
-FN(bool, LWLockHeldByMe, (LWLock *lock), int i = n_held; while (i > 0 && held_locks[i - 1] != lock) i--; return i > 0;)
+/* The number of a lock, from 0 on; -1: this process does not hold the lock. */
+FN(static int, find_held, (LWLock *lock),
+   int i = n_held - 1; while (i >= 0 && held_locks[i] != lock) i--; return i;)
 
 void
 must_be_quiet(const char *what)
 {
 	if (spinlocks > 0)
 		violation("%s under a spinlock", what);
-	if (node_slots != NULL && LWLockHeldByMe(&node_slots->lock))
+	if (node_slots != NULL && find_held(&node_slots->lock) >= 0)
 		violation("%s under the lock of the slots", what);
 }
 
 FN(ErrorData *, CopyErrorData, (void), static ErrorData error = {.message = "failed"}; return &error;)
-FN(void, EmitErrorReport, (void), ;)
-FN(bool, errstart, (int level, const char *domain), error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
-FN(bool, errstart_cold, (int level, const char *domain), return errstart(level, domain);)
-FN(char *, unpack_sql_state, (int state), static char text[6]; for (int i = 0; i < 5; i++) text[i] = PGUNSIXBIT(state >> 6 * i); return text;)
+FN(bool, errstart, (int level, const char *domain),
+   error_code = ERRCODE_INTERNAL_ERROR; return level >= ERROR;)
+FN(char *, unpack_sql_state, (int state),
+   static char text[6]; for (int i = 0; i < 5; i++) text[i] = PGUNSIXBIT(state >> 6 * i); return text;)
 FN(int, errcode, (int code), error_code = code; return 0;)
 FN(int, errmsg, (const char *fmt,...), error_message = fmt; return 0;)
-FN(int, errmsg_internal, (const char *fmt,...), error_message = fmt; return 0;)
-FN(int, errdetail, (const char *fmt,...), return 0;)
-FN(int, errdetail_internal, (const char *fmt,...), return 0;)
-FN(int, errhint, (const char *fmt,...), return 0;)
-FN(int, geterrcode, (void), return error_code;)
-FN(void, FlushErrorState, (void), ;)
 FN(void, pg_re_throw, (void), siglongjmp(*PG_exception_stack, 1);)
 
 void
@@ -127,16 +93,18 @@ errfinish(const char *file, int line, const char *function)
 	pg_re_throw();
 }
 
-FN(void, raise_error, (int code, const char *message), error_code = code; error_message = message; errfinish("", 0, "postgres"); abort();)
-
+FN(void, raise_error, (int code, const char *message),
+   error_code = code; error_message = message; errfinish("", 0, "postgres"); abort();)
 FN(void, ExceptionalCondition, (const char *condition, const char *type, const char *file, int line),
    violation("assertion in %s: %s", file, condition); abort();)
 
-/* The address of all that no simulated process calls; see the Makefile. */
+/* What the Makefile has in place of many functions: NOT_CALLED, RETURN_0, RETURN_1 */
 FN(void, not_simulated, (void), fputs("a function is called that is not simulated\n", stderr); abort();)
+FN(intptr_t, returns_0, (void), return 0;)
+FN(intptr_t, returns_1, (void), return 1;)
 
 /*
- * Memory: of the process, and of its transaction
+ * Memory of the process, of its transaction, and of the server
  */
 
 void *
@@ -160,41 +128,37 @@ FN(const char *, timestamptz_to_str, (TimestampTz time), return "";)
 FN(void, forget_transaction_memory, (void), used[me->number][0] = 0;)
 
 /* A hash table that forgets all but the entry found last: the session asks the server again. */
-struct HTAB
-{
-	Size		keysize;
-	bool		has_entry;
-	char		entry[64];
-};
-
-HTAB *
-hash_create(const char *name, long n, const HASHCTL *control, int flags)
-{
-	HTAB	   *table = MemoryContextAlloc(control->hcxt, sizeof(HTAB));
-
-	*table = (HTAB) {.keysize = control->keysize};
-	return table;
-}
+FN(HTAB *, hash_create, (const char *name, long n, const HASHCTL *control, int flags),
+   return MemoryContextAlloc(control->hcxt, control->entrysize);)
 
 void *
 hash_search(HTAB *table, const void *key, HASHACTION action, bool *found)
 {
-	if (action != HASH_ENTER && (!table->has_entry || memcmp(table->entry, key, table->keysize) != 0))
-		return NULL;
-	memcpy(table->entry, key, table->keysize);
-	table->has_entry = action != HASH_REMOVE;
-	return table->entry;
+	if (action == HASH_ENTER)
+		memcpy(table, key, sizeof(SnapshotPosition));
+	return memcmp(table, key, sizeof(SnapshotPosition)) == 0 ? table : NULL;
 }
 
-FN(long, hash_get_num_entries, (HTAB *table), return table->has_entry;)
+void *
+ShmemInitStruct(const char *name, Size size, bool *found)
+{
+	int			i = 0;
+
+	while (segment_names[i] != NULL && strcmp(segment_names[i], name) != 0)
+		i++;
+	if (i == MAX_SEGMENTS || size > SEGMENT_SIZE)
+		violation("out of shared memory");
+	*found = segment_names[i] != NULL;
+	segment_names[i] = name;
+	return shared_memory[i];
+}
 
 /*
  * Clocks, interrupts
  */
 
-extern int	__wrap_clock_gettime(clockid_t clock, struct timespec *time);
-
-FN(TimestampTz, time_of_ns, (int64 ns), return ns / 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;)
+FN(TimestampTz, time_of_ns, (int64 ns),
+   return ns / 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;)
 
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *time)
@@ -202,7 +166,10 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 	int64		ns = now_ns + (clock == CLOCK_MONOTONIC ? 0 : clock_offset_ns);
 
 	if (clock != CLOCK_MONOTONIC)
-		clock_is_read(ns);
+	{
+		highest_clock = Max(highest_clock, ns);
+		highest_since = Max(highest_since, ns);
+	}
 	*time = (struct timespec) {.tv_sec = ns / SEC, .tv_nsec = ns % SEC};
 	scheduling_point();
 	return 0;
@@ -211,7 +178,8 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 FN(TimestampTz, GetCurrentTimestamp, (void), return time_of_ns(now_ns + clock_offset_ns);)
 
 /* Processes look for cancels where they wait for the page or a latch. */
-FN(void, cancel, (Process *process), is_canceled[process->number] = true; SetLatch(&latches[process->number]);
+FN(void, cancel, (Process *process),
+   is_canceled[process->number] = true; SetLatch(&procs[process->number].procLatch);
    if (process->awaits == &page_owner) process->wakes_at = 0;)
 
 void
@@ -227,67 +195,46 @@ ProcessInterrupts(void)
  * Locks
  */
 
-FN(int, LWLockNewTrancheId, (void), return LWTRANCHE_FIRST_USER_DEFINED;)
-FN(void, LWLockRegisterTranche, (int id, const char *name), ;)
-FN(void, LWLockInitialize, (LWLock *lock, int tranche), memset(lock, 0, sizeof(LWLock));)
 FN(void, LWLockReleaseAll, (void), while (n_held > 0) LWLockRelease(held_locks[n_held - 1]);)
+
+/* Wait until a lock or spinlock is free, and take it. */
+static void
+take(volatile uint64 *state, bool is_shared, const char *what)
+{
+	scheduling_point();
+	must_be_quiet(what);
+	while (is_shared ? *state == LW_EXCLUSIVELY : *state != 0)
+		sleep_until(NEVER, state);
+	*state = is_shared ? *state + 1 : LW_EXCLUSIVELY;
+	acquire_view(state);
+}
+
+FN(static void, give_back, (volatile uint64 *state),
+   *state = *state == LW_EXCLUSIVELY ? 0 : *state - 1; wake(state); scheduling_point();)
+FN(void, SpinLockAcquire, (volatile slock_t *lock), take(lock, false, "a spinlock"); spinlocks++;)
+FN(void, SpinLockRelease, (volatile slock_t *lock), spinlocks--; give_back(lock);)
 
 bool
 LWLockAcquire(LWLock *lock, LWLockMode mode)
 {
-	volatile uint32 *state = &lock->state.value;
-
-	scheduling_point();
-	must_be_quiet("a lock");
-	if (LWLockHeldByMe(lock))
+	if (find_held(lock) >= 0)
 		violation("a lock is taken twice");
 	InterruptHoldoffCount++;
-	while (mode == LW_EXCLUSIVE ? *state != 0 : (*state & LW_EXCLUSIVELY) != 0)
-		sleep_until(NEVER, lock);
-	*state = mode == LW_EXCLUSIVE ? LW_EXCLUSIVELY : *state + 1;
+	take(&lock->state.value, mode == LW_SHARED, "a lock");
 	held_locks[n_held++] = lock;
-	acquire_view(lock);
 	return true;
 }
 
 void
 LWLockRelease(LWLock *lock)
 {
-	volatile uint32 *state = &lock->state.value;
-	int			i = 0;
+	int			i = find_held(lock);
 
-	if (!LWLockHeldByMe(lock))
+	if (i < 0)
 		violation("a lock is released that is not held");
-	while (held_locks[i] != lock)
-		i++;
 	held_locks[i] = held_locks[--n_held];
-	release_view(lock);
-	*state = *state == LW_EXCLUSIVELY ? 0 : *state - 1;
 	InterruptHoldoffCount--;
-	wake(lock);
-	scheduling_point();
-}
-
-void
-spin_acquire(volatile slock_t *lock)
-{
-	scheduling_point();
-	must_be_quiet("a spinlock");
-	while (*lock != 0)
-		sleep_until(NEVER, lock);
-	*lock = 1;
-	spinlocks++;
-	acquire_view(lock);
-}
-
-void
-spin_release(volatile slock_t *lock)
-{
-	release_view(lock);
-	*lock = 0;
-	spinlocks--;
-	wake(lock);
-	scheduling_point();
+	give_back(&lock->state.value);
 }
 
 /* The only heavyweight lock is that of the ceiling's page. */
@@ -308,7 +255,7 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock, bool dont_w
 	return page_locks++ > 0 ? LOCKACQUIRE_ALREADY_HELD : LOCKACQUIRE_OK;
 }
 
-FN(static void, unlock_page, (void), release_view(&page_owner); page_owner = NULL; page_locks = 0; wake(&page_owner);)
+FN(static void, unlock_page, (void), page_owner = NULL; page_locks = 0; wake(&page_owner);)
 
 bool
 LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock)
@@ -326,7 +273,7 @@ LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock)
  * Waits
  */
 
-FN(void, SetLatch, (Latch *latch), scheduling_point(); release_view(latch); latch->is_set = true; wake(latch);)
+FN(void, SetLatch, (Latch *latch), scheduling_point(); latch->is_set = true; wake(latch);)
 FN(void, ResetLatch, (Latch *latch), acquire_view(latch); latch->is_set = false; scheduling_point();)
 
 static void
@@ -351,10 +298,8 @@ WaitLatch(Latch *latch, int events, long timeout_ms, uint32 wait_event)
 }
 
 /* Whoever waits for a condition variable looks again after a while, also without a broadcast. */
-FN(void, ConditionVariableInit, (ConditionVariable *cv), ;)
-FN(void, ConditionVariableCancelSleep, (void), ;)
 FN(void, ConditionVariablePrepareToSleep, (ConditionVariable *cv), scheduling_point();)
-FN(void, ConditionVariableBroadcast, (ConditionVariable *cv), release_view(cv); wake(cv); scheduling_point();)
+FN(void, ConditionVariableBroadcast, (ConditionVariable *cv), wake(cv); scheduling_point();)
 
 bool
 ConditionVariableTimedSleep(ConditionVariable *cv, long timeout_ms, uint32 wait_event)
@@ -369,29 +314,7 @@ ConditionVariableTimedSleep(ConditionVariable *cv, long timeout_ms, uint32 wait_
 }
 
 /*
- * Shared memory
- */
-
-void *
-ShmemInitStruct(const char *name, Size size, bool *found)
-{
-	int			i = 0;
-
-	while (segments[i] != NULL && strcmp(segment_names[i], name) != 0)
-		i++;
-	*found = segments[i] != NULL;
-	if (*found)
-		return segments[i];
-	segment_names[i] = name;
-	segments[i] = shared_memory + shared_used;
-	shared_used += TYPEALIGN(PG_CACHE_LINE_SIZE, size);
-	if (shared_used > SHARED_SIZE)
-		violation("out of shared memory");
-	return segments[i];
-}
-
-/*
- * Transactions and snapshots
+ * Transactions, snapshots, others
  */
 
 /* The next transaction: after 2^32 of them, three numbers are left out. */
@@ -419,12 +342,20 @@ FN(void, RegisterXactCallback, (XactCallback callback, void *argument), xact_cal
 FN(TransactionId, GetTopTransactionIdIfAny, (void), return MyProc->xid;)
 FN(bool, TransactionIdPrecedes, (TransactionId a, TransactionId b), return (int32) (a - b) < 0;)
 FN(int, xidComparator, (const void *a, const void *b),
-	 return (*(const TransactionId *) a > *(const TransactionId *) b) - (*(const TransactionId *) a < *(const TransactionId *) b);)
-FN(FullTransactionId, ReadNextFullTransactionId, (void), scheduling_point(); return FullTransactionIdFromU64(next_xid);)
+   TransactionId left = *(const TransactionId *) a; TransactionId right = *(const TransactionId *) b;
+   return (left > right) - (left < right);)
+FN(FullTransactionId, ReadNextFullTransactionId, (void),
+   scheduling_point(); return FullTransactionIdFromU64(next_xid);)
 FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
+FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it),
+   return CppAsString2(PG_VERSION_NUM);)
+/* now and then so great that the counter is soon full */
+FN(uint32, pg_prng_uint32, (pg_prng_state *state),
+   return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
 
 /* Lock and unlock the array of processes. */
-FN(void, lock_procs, (void), scheduling_point(); must_be_quiet("ProcArrayLock"); acquire_view(procs); release_view(procs);)
+FN(void, lock_procs, (void),
+   scheduling_point(); must_be_quiet("ProcArrayLock"); acquire_view(procs); release_view(procs);)
 
 bool
 TransactionIdIsInProgress(TransactionId xid)
@@ -463,38 +394,22 @@ GetSnapshotData(Snapshot snapshot)
 }
 
 /*
- * Others
- */
-
-FN(bool, RecoveryInProgress, (void), return false;)
-FN(void, PreventCommandDuringRecovery, (const char *name), ;)
-FN(bool, superuser, (void), return true;)
-FN(void, check_server_settings, (void), ;)
-FN(const char *, bad_environment_spec, (void), return NULL;)
-FN(GucSource, own_node_spec_source, (void), return PGC_S_DEFAULT;)
-FN(GucSource, refused_node_spec_source, (void), return PGC_S_DEFAULT;)
-FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it), return CppAsString2(PG_VERSION_NUM);)
-FN(bool, RegisterDynamicBackgroundWorker, (BackgroundWorker *worker, BackgroundWorkerHandle **handle), return true;)
-/* now and then so great that the counter is soon full */
-FN(uint32, pg_prng_uint32, (pg_prng_state *state), return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
-
-/*
  * Starts and ends
  */
 
 void
-check_nothing_held(const char *what)
+check_nothing_held(void)
 {
 	if (n_held > 0 || spinlocks > 0 || page_owner == me || InterruptHoldoffCount + CritSectionCount != 0)
-		violation("%s returns with a lock", what);
+		violation("a call returns with a lock");
 }
 
 /* What PostgreSQL does after an error */
 void
 release_everything(void)
 {
+	end_set(true);
 	LWLockReleaseAll();
-	ConditionVariableCancelSleep();
 	if (spinlocks > 0)
 		violation("an error leaves a spinlock");
 	if (page_owner == me)
@@ -512,7 +427,7 @@ begin_process(void)
 	MyProc = &procs[me->number];
 	compat_proc_number(MyProc) = me->number;
 	MyProcPid = MyProc->pid = me->number + 1;
-	MyLatch = &latches[me->number];
+	MyLatch = &MyProc->procLatch;
 	MyLatch->is_set = is_canceled[me->number] = false;
 	/* look for cancels wherever a process can be canceled */
 	InterruptPending = true;

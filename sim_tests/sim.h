@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sim.h
- *		What the parts of the simulator share.
+ *		What all parts of the simulator use.  main.c includes the parts, each after those that
+ *		the part uses, but for what is declared at the end here.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,12 +13,27 @@
 
 #include "pg_compat.h"
 
-#include "access/xact.h"
-#include "storage/proc.h"
-#include "utils/snapshot.h"
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
 
-#include "pure/node_spec.h"
-#include "settings.h"
+#include "access/parallel.h"
+#include "access/twophase.h"
+#include "access/xloginsert.h"
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/ipc.h"
+#include "storage/procarray.h"
+#include "storage/smgr.h"
+#include "utils/memutils.h"
+
+#include "ceiling/ceiling.h"
+#include "generate/reported.h"
+#include "generate/session.h"
+#include "shmem/lease.h"
+#include "shmem/leased_slot.h"
+#include "shmem/writers.h"
 
 #define MS				INT64CONST(1000000)
 #define SEC				(1000 * MS)
@@ -41,52 +57,17 @@
 		memset(__start_##section, 0, (size_t) (__stop_##section - __start_##section)); \
 	} while (0)
 
-/* schedule.c: chance, time, and the processes */
-
-#define MAX_PROCESSES	8
-
-typedef struct Process
-{
-	int			number;
-	bool		is_alive;
-	int64		wakes_at;		/* asleep until this time */
-	int64		stalled_until;
-	const volatile void *awaits;	/* or until another process wakes this */
-} Process;
-
-extern Process processes[MAX_PROCESSES], *me;	/* me is NULL: the scheduler runs */
-extern int64 now_ns, clock_offset_ns;	/* the monotonic clock, and how far the clock is ahead of it */
-extern uint64 seed;
-extern int	incarnation;		/* of the server, in this history */
-extern bool is_verbose, is_violated, is_over;
-extern const char *crash_reason;	/* NULL: the server runs */
-extern int	points_of_call;
-
-extern void seed_chance(uint64 of_history);
-extern uint32 rnd(int64 n);
-extern bool one_in(int64 n);
-extern int64 rnd_scale(int64 least, int64 most);
-extern void save_pristine(void);
-extern void load_pristine(void);
-extern void start_process(int number, void (*main) (void));
-extern void run_processes(void (*events) (void));
-extern void scheduling_point(void);
-extern void sleep_until(int64 ns, const volatile void *awaited);
-extern void nap(int64 ns);
-extern void wake(const volatile void *awaited);
-extern void violation(const char *fmt,...) pg_attribute_printf(1, 2);
-extern void trace(const char *fmt,...) pg_attribute_printf(1, 2);
-extern void crash(const char *reason);
-extern void end_history(void);
+/* A line of the trace; and what must not happen, which ends the history */
+#define trace(...)		((void) (is_verbose && print_line(__VA_ARGS__)))
+#define violation(...)	((void) (begin_violation() && print_line(__VA_ARGS__)), end_history())
 
 /* In a script one process runs, the clock stands, and each line is what to do and what comes of it. */
-extern bool is_script;
 #define script(...)		((void) (is_script && printf(__VA_ARGS__)))
 
 /* one of the values, by chance */
 #define PICK(...)		(((const int64[]) {__VA_ARGS__})[rnd(lengthof(((const int64[]) {__VA_ARGS__})))])
 
-/* main.c: what a history is like.  1in: once in so many times, 0 never */
+/* What a history is like.  1in: once in so many times, 0 never */
 
 #define MAX_NODES		8
 
@@ -107,130 +88,17 @@ typedef struct Swarm
 	uint64		first_xid;
 } Swarm;
 
-extern Swarm swarm;
+static Swarm swarm;
 
-/* memory.c: atomics, as weak as C11 allows */
-
-#define SHARED_SIZE		(64 * 1024)
-
-extern bool is_weak;
-extern char shared_memory[SHARED_SIZE];
-
-extern void see_all(void);
-extern void acquire_view(const volatile void *lock);
-extern void release_view(const volatile void *lock);
-
-/* server.c: what the sources call of PostgreSQL */
-
-#define MAX_PREPARED	3
-
-extern PGPROC procs[MAX_PROCESSES + MAX_PREPARED];
-extern Latch latches[MAX_PROCESSES];
-extern bool is_canceled[MAX_PROCESSES];
-extern SnapshotData active_snapshot;
-extern int	error_code;
-extern uint64 next_xid, latest_completed;
-extern XactCallback xact_callback;
-
-pg_noreturn extern void raise_error(int code, const char *message);
-extern void must_be_quiet(const char *what);
-extern void check_nothing_held(const char *what);
-extern void release_everything(void);
-extern void forget_transaction_memory(void);
-extern void lock_procs(void);
-extern void cancel(Process *process);
-extern void begin_process(void);
-extern uint64 next_after(uint64 xid);
-extern TimestampTz time_of_ns(int64 ns);
-
-/* storage.c: the page, the WAL, the standby */
-
-typedef enum RecordType
-{
-	RECORD_ANY, RECORD_CEILING, RECORD_COMMIT, RECORD_PREPARE
-} RecordType;
-
-typedef enum Recovery
-{
-	RECOVER_CRASH, RECOVER_FAILOVER, RECOVER_RESTORE
-} Recovery;
-
+/* Used before they are defined */
 extern XLogRecPtr flushed, standby_flushed;
-
-extern XLogRecPtr wal_insert(RecordType type, int transaction, uint64 xid);
+extern void events(void);
+extern void release_view(const volatile void *lock);
+extern void check_nothing_held(void);
 extern uint64 ceiling_at(XLogRecPtr lsn);
 extern bool waits_for_standby(void);
-extern void wait_for_standby(XLogRecPtr lsn);
-extern void storage_events(void);
-extern void recover(Recovery recovery);
-
-/* check.c: what must hold */
-
-typedef enum TransactionState
-{
-	TRANSACTION_ABORTED, TRANSACTION_OPEN, TRANSACTION_PREPARED, TRANSACTION_COMMITTED
-} TransactionState;
-
-typedef struct Transaction
-{
-	uint64		xid;
-	TransactionState state, recovered;	/* recovered: by the WAL */
-	uint64		visible_at;		/* when new snapshots saw it: commits are counted */
-	int			first_id;		/* its IDs are in issued[] from here on */
-} Transaction;
-
-typedef struct Issued
-{
-	uint64		id;
-	NodeKey		key;
-	int			transaction;
-	bool		is_row;
-	bool		is_rolled_back;	/* the row will never be seen */
-	bool		is_forgotten;	/* may be issued again */
-	bool		is_replicated;	/* its session has waited for the standby */
-} Issued;
-
-#define MAX_TRANSACTIONS 32768
-#define MAX_ISSUED		32768
-
-extern Transaction transactions[MAX_TRANSACTIONS];
-extern Issued issued[MAX_ISSUED];
-extern int	n_transactions, n_issued;
-extern uint64 visible_count;
-extern uint64 max_tick;			/* of the IDs that count */
-extern int	set_count;			/* how often IDs or watermarks may have gone back */
-
-extern void begin_call(void);
-extern void end_call(const char *what);
-extern void node_is_set(void);
-extern int	got_id(uint64 id, int transaction);
-extern void now_visible(int transaction);
-extern void got_watermark(uint64 watermark, uint64 visible_at, int set_count_then);
-extern void lease_granted(NodeKey key, uint64 start, uint64 limit);
-extern void lease_limit_moves(NodeKey key, uint64 old_limit, uint64 limit);
-extern void begin_chain(void);
-extern void begin_set(uint64 tick);
-extern void end_set(bool has_failed);
-extern void ceiling_is_written(uint64 ceiling);
-extern void call_has_flushed(void);
-extern void clock_is_read(int64 ns);
-extern void begin_incarnation(void);
-extern void end_incarnation(void);
-extern void page_is_lost(void);
-extern void history_forks(bool is_failover);
-
-/* worker.c: the lease worker */
-
+extern bool realm_has_leased(NodeKey key, uint64 tick);
 extern void worker_main(void);
-
-/* workload.c: the sessions */
-
-extern void begin_transaction(void);
-extern void abort_transaction(void);
-extern void load_library(void);
-extern void create_extension(void);
-extern void start_workload(void);
-extern void workload_events(void);
 extern void recover_transactions(bool forks);
 
 #endif							/* SIM_H */

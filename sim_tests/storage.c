@@ -8,18 +8,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
-
-#include "access/xloginsert.h"
-#include "miscadmin.h"
-#include "replication/syncrep.h"
-#include "replication/walsender_private.h"
-#include "storage/bufmgr.h"
-#include "storage/bufpage.h"
-#include "storage/smgr.h"
 
 #define MAX_RECORDS		131072
 #define CONTENTS		64		/* bytes of the page that are used */
+
+typedef enum RecordType
+{
+	RECORD_ANY, RECORD_CEILING, RECORD_COMMIT, RECORD_PREPARE
+} RecordType;
 
 typedef struct Record
 {
@@ -41,16 +37,14 @@ HISTORY_LOCAL static int n_records = 0;
 HISTORY_LOCAL XLogRecPtr flushed = 0, standby_flushed = 0;
 HISTORY_LOCAL static XLogRecPtr inserted = 0, redo = 0;	/* redo: recovery begins there */
 HISTORY_LOCAL static File file = {0}, synced = {0};	/* synced: as of the last checkpoint */
-SERVER_LOCAL static bool is_read = false, is_dirty = false, is_lost = false;	/* is_lost: the file has lost a write */
+SERVER_LOCAL static bool is_read = false, is_dirty = false;
+SERVER_LOCAL static bool is_lost = false;	/* the file has lost a write */
 SERVER_LOCAL static LWLock content_lock = {0};
 SERVER_LOCAL static WalSndCtlData senders = {0};
-static SMgrRelationData relation;
 static char buffer[BLCKSZ] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 
 char	   *BufferBlocks = buffer;
-int			NBuffers = 1;
-int			NLocBuffer = 0;
-Block	   *LocalBufferBlockPointers = NULL;
+int			NBuffers = 1, NLocBuffer = 0;
 WalSndCtlData *WalSndCtl = &senders;
 
 /*
@@ -71,7 +65,8 @@ wal_insert(RecordType type, int transaction, uint64 xid)
 	return inserted;
 }
 
-FN(static uint64, ceiling_of, (const char *page), return *(const uint64 *) (PageGetContents((Page) page) + 2 * sizeof(uint32));)
+FN(static uint64, ceiling_of, (const char *page),
+   return *(const uint64 *) (PageGetContents((Page) page) + 2 * sizeof(uint32));)
 
 /* The ceiling of the WAL up to an LSN */
 uint64
@@ -103,12 +98,14 @@ XLogFlush(XLogRecPtr lsn)
 {
 	scheduling_point();
 	must_be_quiet("a flush");
-	call_has_flushed();
+	if (swarm.is_slow && !is_weak && is_in_call && ++call_flushes > MAX_RAISES)
+		violation("a call raises the ceiling again and again");
 	while (flushed < lsn)
 	{
 		XLogRecPtr	target = inserted;
 
-		nap(MS * (swarm.is_slow ? 4500 + rnd(1500) : rnd((one_in(3) ? swarm.flush_ms : Min(swarm.flush_ms, 10)) + 1)));
+		nap(MS * (swarm.is_slow ? 4500 + rnd(1500) :
+				  rnd((one_in(3) ? swarm.flush_ms : Min(swarm.flush_ms, 10)) + 1)));
 		flushed = Max(flushed, target);
 	}
 	scheduling_point();
@@ -120,7 +117,8 @@ FN(XLogRecPtr, GetFlushRecPtr, (TimeLineID *timeline), scheduling_point(); retur
  * The standby
  */
 
-FN(bool, waits_for_standby, (void), return swarm.has_standby && synchronous_commit > SYNCHRONOUS_COMMIT_LOCAL_FLUSH;)
+FN(bool, waits_for_standby, (void),
+   return swarm.has_standby && synchronous_commit > SYNCHRONOUS_COMMIT_LOCAL_FLUSH;)
 
 void
 wait_for_standby(XLogRecPtr lsn)
@@ -133,11 +131,12 @@ static void
 run_standby(void)
 {
 	XLogRecPtr	before = standby_flushed;
+	XLogRecPtr *told = &senders.lsn[SYNC_REP_WAIT_FLUSH];
 
 	if (flushed > before)
 		standby_flushed = one_in(2) ? flushed : before + rnd((int64) (flushed - before) + 1);
 	if (swarm.has_standby)
-		senders.lsn[SYNC_REP_WAIT_FLUSH] = Max(senders.lsn[SYNC_REP_WAIT_FLUSH], one_in(3) ? before : standby_flushed);
+		*told = Max(*told, one_in(3) ? before : standby_flushed);
 }
 
 /*
@@ -153,21 +152,20 @@ do_io(const char *what)
 		raise_error(ERRCODE_IO_ERROR, what);
 }
 
-FN(SMgrRelation, smgropen, (RelFileLocator locator, BackendId backend), return &relation;)
-FN(void, smgrrelease, (SMgrRelation reln), ;)
 FN(bool, smgrexists, (SMgrRelation reln, ForkNumber fork), do_io("smgrexists()"); return file.has_page;)
-FN(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork), do_io("smgrnblocks()"); return file.has_page;)
+FN(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork),
+   do_io("smgrnblocks()"); return file.has_page;)
 FN(void, smgrcreate, (SMgrRelation reln, ForkNumber fork, bool is_redo), do_io("smgrcreate()");)
 FN(void, smgrextend, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page, bool skip_fsync),
-	 do_io("smgrextend()"); file.has_page = true; memcpy(file.page, page, BLCKSZ);)
+   do_io("smgrextend()"); file.has_page = true; memcpy(file.page, page, BLCKSZ);)
 FN(void, smgrread, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page),
-	 do_io("smgrread()"); memcpy(page, file.page, BLCKSZ);)
+   do_io("smgrread()"); memcpy(page, file.page, BLCKSZ);)
 FN(Oid, RelidByRelfilenumber, (Oid space, Oid number), scheduling_point(); return InvalidOid;)
 FN(void, LockBuffer, (Buffer number, int mode),
-	 LWLockAcquire(&content_lock, mode == BUFFER_LOCK_EXCLUSIVE ? LW_EXCLUSIVE : LW_SHARED);)
+   LWLockAcquire(&content_lock, mode == BUFFER_LOCK_EXCLUSIVE ? LW_EXCLUSIVE : LW_SHARED);)
 FN(void, UnlockReleaseBuffer, (Buffer number), LWLockRelease(&content_lock);)
 FN(void, PageInit, (Page page, Size size, Size special),
-	 memset(page, 0, size); ((PageHeader) page)->pd_upper = (LocationIndex) size;)
+   memset(page, 0, size); ((PageHeader) page)->pd_upper = (LocationIndex) size;)
 
 Buffer
 ReadBufferWithoutRelcache(RelFileLocator locator, ForkNumber fork, BlockNumber number,
@@ -251,12 +249,11 @@ replay(void)
 	redo = inserted;
 }
 
-/* The server, or another one, starts from the WAL. */
+/* The server starts from the WAL; or another one, where a history forks: a standby, or a backup. */
 void
-recover(Recovery recovery)
+recover(bool forks, bool is_restore)
 {
-	bool		forks = recovery != RECOVER_CRASH;
-	XLogRecPtr	from = !forks ? flushed : recovery == RECOVER_FAILOVER ? standby_flushed : wal[0].end;
+	XLogRecPtr	from = !forks ? flushed : is_restore ? wal[0].end : standby_flushed;
 	XLogRecPtr	to = forks ? flushed : inserted;
 	XLogRecPtr	end = is_script ? to : from + rnd((int64) (to - from) + 1);
 
@@ -270,14 +267,18 @@ recover(Recovery recovery)
 		file = synced;
 	CLEAR(server_data);
 	replay();
-	trace("recovery%s: the ceiling is " UINT64_FORMAT, forks ? " of another history" : "", ceiling_at(inserted));
+	trace("recovery%s: the ceiling is " UINT64_FORMAT, forks ? " of another history" : "",
+		  ceiling_at(inserted));
 	if (!forks && one_in(swarm.lose_page_1in))
 	{
 		file.has_page = false;
+		/* the clock may have been set back */
 		if (is_script)
-			page_is_lost();
+			forget_ids(false, false);
 	}
 	script("%s\n", forks ? "promote" : file.has_page ? "crash" : "lose_page");
 	senders.sync_standbys_status = SYNC_STANDBY_INIT | (swarm.has_standby ? SYNC_STANDBY_DEFINED : 0);
 	recover_transactions(forks);
+	if (forks)
+		forget_ids(true, !is_restore);
 }

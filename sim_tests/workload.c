@@ -5,14 +5,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "sim.h"
-
-#include "access/parallel.h"
-#include "access/twophase.h"
-#include "storage/procarray.h"
-
-#include "generate/session.h"
-#include "shmem/writers.h"
 
 extern Datum scru64_generate(PG_FUNCTION_ARGS);
 extern Datum scru64_watermark(PG_FUNCTION_ARGS);
@@ -46,9 +38,7 @@ SERVER_LOCAL static bool serials_are_set = false;	/* near their end, as after 16
 HISTORY_LOCAL static int server_allowance = 0;
 
 PROCESS_LOCAL static int transaction = -1;
-PROCESS_LOCAL static bool has_library = false;
-PROCESS_LOCAL static bool has_snapshot = false;
-PROCESS_LOCAL static bool is_repeatable_read = false;
+PROCESS_LOCAL static bool has_snapshot = false, is_repeatable_read = false;
 PROCESS_LOCAL static bool has_set_node = false;	/* in the open transaction */
 PROCESS_LOCAL static NodeSpec node_before = {{0, 0}, 0};
 PROCESS_LOCAL static uint64 snapshot_visible = 0;
@@ -71,8 +61,9 @@ begin_transaction(void)
 	node_before = configured_node;
 }
 
-FN(static void, complete, (uint64 xid), latest_completed = Max(latest_completed, xid);)
-FN(static uint64, xid_if_any, (void), return MyProc->xid == 0 ? 0 : U64FromFullTransactionId(GetTopFullTransactionId());)
+FN(static bool, has_library, (void), return xact_callback != NULL;)
+FN(static uint64, xid_if_any, (void),
+   return MyProc->xid == 0 ? 0 : U64FromFullTransactionId(GetTopFullTransactionId());)
 
 static void
 call_callback(XactEvent event)
@@ -82,22 +73,26 @@ call_callback(XactEvent event)
 	scheduling_point();
 }
 
-/* For all new snapshots the process has no transaction any more. */
+/* For all new snapshots a process, or a prepared transaction, has no transaction any more. */
+static void
+clear_proc(PGPROC *proc, int ended, uint64 xid, TransactionState state)
+{
+	lock_procs();
+	if (state != TRANSACTION_PREPARED)
+		latest_completed = Max(latest_completed, xid);
+	proc->xid = proc->xmin = InvalidTransactionId;
+	compat_lxid(proc) = InvalidLocalTransactionId;
+	if (state == TRANSACTION_COMMITTED)
+		now_visible(ended);
+	else if (ended >= 0)
+		transactions[ended].state = state;
+	scheduling_point();
+}
+
 static void
 leave_transaction(TransactionState state, XactEvent event)
 {
-	uint64		xid = xid_if_any();
-
-	lock_procs();
-	if (state != TRANSACTION_PREPARED)
-		complete(xid);
-	MyProc->xid = MyProc->xmin = InvalidTransactionId;
-	compat_lxid(MyProc) = InvalidLocalTransactionId;
-	if (state == TRANSACTION_COMMITTED)
-		now_visible(transaction);
-	else if (transaction >= 0)
-		transactions[transaction].state = state;
-	scheduling_point();
+	clear_proc(MyProc, transaction, xid_if_any(), state);
 	call_callback(event);
 	transaction = -1;
 	has_snapshot = false;
@@ -126,7 +121,7 @@ assign_node(NodeSpec spec)
 {
 	configured_node = spec;
 	has_set_node = true;
-	node_is_set();
+	node_set_count = set_count;
 	detach_node();
 }
 
@@ -178,14 +173,8 @@ finish_prepared(Prepared *entry)
 	scheduling_point();
 	if (commits)
 		XLogFlush(wal_insert(RECORD_COMMIT, ended, transactions[ended].xid));
-	lock_procs();
-	PreparedXactProcs[entry - prepared].xid = InvalidTransactionId;
-	complete(transactions[ended].xid);
-	if (commits)
-		now_visible(ended);
-	else
-		transactions[ended].state = TRANSACTION_ABORTED;
-	scheduling_point();
+	clear_proc(&PreparedXactProcs[entry - prepared], ended, transactions[ended].xid,
+			   commits ? TRANSACTION_COMMITTED : TRANSACTION_ABORTED);
 	entry->is_used = entry->is_busy = false;
 }
 
@@ -201,7 +190,8 @@ recover_transactions(bool forks)
 
 		transactions[i].state = transactions[i].recovered;
 		/* a ROLLBACK PREPARED counts, though it is not in this WAL */
-		if (transactions[i].state == TRANSACTION_PREPARED && (before == TRANSACTION_ABORTED || n_prepared == MAX_PREPARED))
+		if (transactions[i].state == TRANSACTION_PREPARED &&
+			(before == TRANSACTION_ABORTED || n_prepared == MAX_PREPARED))
 			transactions[i].state = TRANSACTION_ABORTED;
 		else if (transactions[i].state == TRANSACTION_PREPARED)
 		{
@@ -230,14 +220,12 @@ insert_row(int id)
 static int
 generate(int for_transaction)
 {
-	int			id;
+	uint64		id;
 
-	begin_call();
 	script("generate = ");
-	id = got_id((uint64) DatumGetInt64(scru64_generate(NULL)), for_transaction);
-	end_call("scru64_generate()");
-	script(UINT64_FORMAT " " UINT64_FORMAT "\n", scru64_get_timestamp(issued[id].id), ceiling_at(PG_UINT64_MAX));
-	return id;
+	id = (uint64) DatumGetInt64(call(scru64_generate, NULL));
+	script(UINT64_FORMAT " " UINT64_FORMAT "\n", scru64_get_timestamp(id), ceiling_at(PG_UINT64_MAX));
+	return got_id(id, for_transaction);
 }
 
 static void
@@ -259,22 +247,10 @@ ask_for_watermark(void)
 {
 	uint64		watermark;
 
-	begin_call();
 	script("watermark = ");
-	watermark = (uint64) DatumGetInt64(scru64_watermark(NULL));
+	watermark = (uint64) DatumGetInt64(call(scru64_watermark, NULL));
 	got_watermark(watermark, snapshot_visible, snapshot_sets);
-	end_call("scru64_watermark()");
 	script(UINT64_FORMAT "\n", scru64_get_timestamp(watermark));
-}
-
-static void
-check_node(void)
-{
-	begin_call();
-	script("check = ");
-	(void) scru64_check(NULL);
-	end_call("scru64_check()");
-	script("ok\n");
 }
 
 /* SET scru64.node_spec: a node, perhaps with a node_prev, or the lease */
@@ -313,11 +289,9 @@ set_ceiling(void)
 	if (ms < SCRU64_TICK_MS)
 		return;
 	fcinfo->args[0].value = TimestampTzGetDatum(time_of_ns(ms * MS));
-	begin_call();
 	begin_set((uint64) ms >> SCRU64_TICK_SHIFT);
 	script("set_ceiling " INT64_FORMAT " = ", ms);
-	(void) scru64_set_ceiling(fcinfo);
-	end_call("scru64_set_ceiling()");
+	(void) call(scru64_set_ceiling, fcinfo);
 	script("ok\n");
 }
 
@@ -331,11 +305,10 @@ generate_in_parallel(void)
 	if (request.leader != NULL || configured_node.node.node_id_size == 0)
 		return;
 	request = (Request) {.leader = me, .transaction = transaction, .count = 1 + (int) rnd(8),
-		.leader_has_library = has_library, .level = synchronous_commit, .node = configured_node};
-	release_view(&request);
+		.leader_has_library = has_library(), .level = synchronous_commit, .node = configured_node};
 	wake(&request);
 	while (request.leader == me)
-		sleep_until(NEVER, &request.leader);
+		sleep_until(NEVER, &request);
 	acquire_view(&request);
 	last = n_issued;
 	for (int i = first; i < last && !one_in(5); i++)
@@ -345,13 +318,7 @@ generate_in_parallel(void)
 	}
 }
 
-void
-load_library(void)
-{
-	if (!has_library)
-		watch_transactions();
-	has_library = true;
-}
+FN(static void, load_library, (void), if (!has_library()) watch_transactions();)
 
 static void
 take_snapshot(void)
@@ -377,10 +344,11 @@ run_statement(void)
 		generate_in_parallel();
 		return;
 	}
-	if (!has_library && one_in(2))
+	if (!has_library() && one_in(2))
 		return;
 	load_library();
-	if (one_in(swarm.serials_1in) && !serials_are_set && node_slots != NULL && node_slots->lock.state.value == 0)
+	if (one_in(swarm.serials_1in) && !serials_are_set && node_slots != NULL &&
+		node_slots->lock.state.value == 0)
 	{
 		serials_are_set = true;
 		node_slots->next_serial = SCRU64_MAX_NODE_CTR - rnd(6);
@@ -398,7 +366,11 @@ run_statement(void)
 	else if (kind < 80)
 		generate_rows(1 + (int) rnd(is_script ? 6 : 60));
 	else if (kind < 83)
-		check_node();
+	{
+		script("check = ");
+		(void) call(scru64_check, NULL);
+		script("ok\n");
+	}
 	else if (kind < 90)
 		set_node();
 	else if (kind < 93)
@@ -425,8 +397,9 @@ run_transaction(void)
 	snapshot_sets = set_count;
 	is_repeatable_read = one_in(4);
 	script("begin %s = ok\n", is_repeatable_read ? "repeatable_read" : "read_committed");
-	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
-									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_APPLY);
+	synchronous_commit = (int) PICK(SYNCHRONOUS_COMMIT_OFF, SYNCHRONOUS_COMMIT_LOCAL_FLUSH,
+									SYNCHRONOUS_COMMIT_REMOTE_FLUSH, SYNCHRONOUS_COMMIT_REMOTE_FLUSH,
+									SYNCHRONOUS_COMMIT_REMOTE_APPLY);
 	script("commit_level %s = ok\n", commit_levels[synchronous_commit]);
 	if (one_in(5))
 		(void) GetTopFullTransactionId();
@@ -472,7 +445,6 @@ run_caught(void (*run) (void))
 		return true;
 	}
 	script("error %s\n", unpack_sql_state(error_code));
-	end_set(true);
 	abort_transaction();
 	return false;
 }
@@ -480,17 +452,16 @@ run_caught(void (*run) (void))
 static void
 session_main(void)
 {
-	begin_session();
 	for (;;)
 	{
-		if (!run_caught(run_transaction) && error_code != ERRCODE_QUERY_CANCELED && error_code != ERRCODE_IO_ERROR)
-			sleep_until(now_ns + rnd_scale(10 * MS, 10 * SEC), NULL);
-		if (one_in(25) && !is_script)
+		begin_session();
+		do
 		{
-			/* another session */
-			load_pristine();
-			begin_session();
-		}
+			if (!run_caught(run_transaction) && error_code != ERRCODE_QUERY_CANCELED &&
+				error_code != ERRCODE_IO_ERROR)
+				sleep_until(now_ns + rnd_scale(10 * MS, 10 * SEC), NULL);
+		} while (!one_in(25) || is_script);
+		load_pristine();
 	}
 }
 
@@ -517,16 +488,15 @@ parallel_main(void)
 		watch_transactions();
 		InitializingParallelWorker = false;
 		configured_node = request.node;
-		node_is_set();
+		node_set_count = set_count;
 		synchronous_commit = request.level;
 		scru64_rollback_allowance = server_allowance;
 		compat_lxid(MyProc) = ++last_lxids[me->number];
 		if (run_caught(generate_for_leader))
 			leave_transaction(TRANSACTION_OPEN, XACT_EVENT_PARALLEL_COMMIT);
 		MyProc->lockGroupLeader = NULL;
-		release_view(&request);
 		request.leader = NULL;
-		wake(&request.leader);
+		wake(&request);
 	}
 }
 
@@ -539,15 +509,14 @@ create_main(void)
 	crash("the extension is there");
 }
 
-FN(void, create_extension, (void), start_process(0, create_main);)
-
 void
 start_workload(void)
 {
 	int			n = (int) swarm.sessions;
 
 	if (incarnation == 1)
-		server_allowance = is_script ? 10000 : (int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
+		server_allowance = is_script ? 10000 :
+			(int) PICK(0, 200, 256, 512, 1000, 2000, 10000, 10000, 10000, 60000);
 	for (int i = 0; i < n; i++)
 		start_process(i, session_main);
 	if (swarm.has_worker)
@@ -559,14 +528,4 @@ start_workload(void)
 		if (one_in(3) && !is_script)
 			processes[i].stalled_until = now_ns + rnd_scale(MS, 10 * SEC);
 	}
-}
-
-/* What users do to processes and to settings */
-void
-workload_events(void)
-{
-	if (one_in(swarm.cancel_1in))
-		cancel(&processes[rnd(swarm.sessions)]);
-	if (one_in(swarm.allowance_1in))
-		server_allowance = (int) PICK(0, 200, 256, 511, 512, 1000, 2000, 10000, 10000, 60000);
 }

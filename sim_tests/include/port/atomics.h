@@ -11,24 +11,15 @@
 #define PG_HAVE_ATOMIC_U32_SUPPORT
 #define PG_HAVE_ATOMIC_U64_SUPPORT
 
-typedef struct pg_atomic_flag
+typedef struct Atomic
 {
-	volatile int value;
-} pg_atomic_flag;
+	volatile uint64 value;
+} Atomic, pg_atomic_uint32, pg_atomic_uint64;
 
-typedef struct pg_atomic_uint32
-{
-	volatile uint32 value;
-} pg_atomic_uint32;
-
-typedef struct pg_atomic_uint64
-{
-	volatile uint64 value pg_attribute_aligned(8);
-} pg_atomic_uint64;
-
-extern uint64 atomic_load(volatile void *at, int size);
-extern void atomic_store(volatile void *at, uint64 value, int size);
-extern bool atomic_replace(volatile void *at, void *expected, uint64 value, int size);
+extern uint64 atomic_load(volatile Atomic *at);
+extern void atomic_store(volatile Atomic *at, uint64 value);
+extern bool atomic_replace(volatile Atomic *at, uint64 *expected, uint64 value);
+extern uint64 atomic_change(volatile Atomic *at, uint64 value, bool adds);
 extern void acquire_fence(void);
 extern void release_fence(void);
 
@@ -36,32 +27,14 @@ extern void release_fence(void);
 #define pg_read_barrier()		acquire_fence()
 #define pg_write_barrier()		release_fence()
 
-#define DEFINE_ATOMICS(n) \
-	static inline void pg_atomic_init_u##n(volatile pg_atomic_uint##n *at, uint##n value) \
-	{ at->value = value; } \
-	static inline uint##n pg_atomic_read_u##n(volatile pg_atomic_uint##n *at) \
-	{ return (uint##n) atomic_load(at, sizeof(*at)); } \
-	static inline void pg_atomic_write_u##n(volatile pg_atomic_uint##n *at, uint##n value) \
-	{ atomic_store(at, value, sizeof(*at)); } \
-	static inline uint##n pg_atomic_exchange_u##n(volatile pg_atomic_uint##n *at, uint##n value) \
-	{ \
-		uint##n		old = at->value; \
-		while (!atomic_replace(at, &old, value, sizeof(*at))) \
-			; \
-		return old; \
-	} \
-	static inline bool pg_atomic_compare_exchange_u##n(volatile pg_atomic_uint##n *at, \
-													   uint##n *expected, uint##n value) \
-	{ return atomic_replace(at, expected, value, sizeof(*at)); } \
-	static inline uint##n pg_atomic_fetch_add_u##n(volatile pg_atomic_uint##n *at, int##n value) \
-	{ \
-		uint##n		old = at->value; \
-		while (!atomic_replace(at, &old, old + (uint##n) value, sizeof(*at))) \
-			; \
-		return old; \
-	}
-
-DEFINE_ATOMICS(32)
-DEFINE_ATOMICS(64)
+#define pg_atomic_init_u32(at, to)		((at)->value = (to))
+#define pg_atomic_init_u64(at, to)		((at)->value = (to))
+#define pg_atomic_read_u32(at)			((uint32) atomic_load(at))
+#define pg_atomic_read_u64(at)			atomic_load(at)
+#define pg_atomic_write_u32(at, to)		atomic_store(at, (uint32) (to))
+#define pg_atomic_write_u64(at, to)		atomic_store(at, to)
+#define pg_atomic_exchange_u64(at, to)	atomic_change(at, to, false)
+#define pg_atomic_fetch_add_u64(at, n)	atomic_change(at, n, true)
+#define pg_atomic_compare_exchange_u64(at, expected, to) atomic_replace(at, expected, to)
 
 #endif							/* ATOMICS_H */

@@ -8,13 +8,11 @@
 #ifndef SPIN_H
 #define SPIN_H
 
-#include "storage/s_lock.h"
-
-extern void spin_acquire(volatile slock_t *lock);
-extern void spin_release(volatile slock_t *lock);
+typedef uint64 slock_t;
 
 #define SpinLockInit(lock)		(*(lock) = 0)
-#define SpinLockAcquire(lock)	spin_acquire(lock)
-#define SpinLockRelease(lock)	spin_release(lock)
+
+extern void SpinLockAcquire(volatile slock_t *lock);
+extern void SpinLockRelease(volatile slock_t *lock);
 
 #endif							/* SPIN_H */
