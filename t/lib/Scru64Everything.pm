@@ -4,6 +4,7 @@
 package Scru64Everything;
 
 use Exporter 'import';
+use File::Basename;
 use Scru64Examples;
 use Scru64Test;
 
