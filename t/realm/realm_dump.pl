@@ -34,7 +34,7 @@ my $setup = q(
 CREATE SCHEMA ids;
 CREATE EXTENSION scru64 SCHEMA ids;
 CREATE EXTENSION scru64_realm;
-SELECT scru64_realm.set_guard('1 minute');
+SELECT scru64_realm.set_guard('1 hour');
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew TO app;
 GRANT USAGE ON SCHEMA ids TO app;
 CREATE TABLE mine (what text, lease_id uuid, node_spec text, expires_at timestamptz);
