@@ -32,7 +32,7 @@ CREATE FUNCTION sim.save(slot integer, lacks uuid DEFAULT NULL) RETURNS void LAN
 	INSERT INTO sim.snap SELECT slot, (SELECT array_agg(l ORDER BY change) FROM scru64_realm.ledger AS l WHERE lease_id IS DISTINCT FROM lacks), s,
 		(SELECT jsonb_object_agg(oid, pg_sequence_last_value(oid)) FROM pg_class WHERE relnamespace = 'scru64_realm_internal'::regnamespace AND relkind = 'S'),
 		sim.get('now') - CASE WHEN lacks IS NULL THEN 0 ELSE 15000000 END, sim.get('identity'), sim.get('timeline'),
-		-- without that lease, its last change may be of a leap
+		-- in a ledger without the lease "lacks", the last change may have been made in a leap
 		CASE WHEN lacks IS NULL OR EXISTS (SELECT FROM scru64_realm.ledger WHERE change > sim.get('leap_change') AND lease_id <> lacks)
 			THEN sim.get('known_leap') ELSE sim.get('leap_then') END, max_ttl
 	FROM scru64_realm.settings AS s;
@@ -41,7 +41,7 @@ CREATE FUNCTION sim.load(slot integer) RETURNS void LANGUAGE sql AS $$
 	DELETE FROM scru64_realm.ledger;
 	INSERT INTO scru64_realm.ledger (:columns) SELECT :columns FROM unnest((SELECT ledger FROM sim.snap WHERE k = slot));
 	INSERT INTO scru64_realm.settings SELECT (settings).* FROM sim.snap WHERE k = slot;
-	SELECT sim.set('leap_then', known_leap), sim.set('leap_change', CASE WHEN known_leap = 0 THEN 0 ELSE (SELECT max(change) FROM scru64_realm.ledger) END)
+	SELECT sim.set('leap_then', known_leap), sim.set('leap_change', CASE WHEN known_leap = 0 THEN 0 ELSE (SELECT coalesce(max(change), 0) FROM scru64_realm.ledger) END)
 	FROM sim.snap WHERE k = slot;
 	SELECT setval(m.key::oid, coalesce(m.value::bigint, seqmin), m.value IS NOT NULL)
 	FROM sim.snap, jsonb_each_text(marks) AS m, pg_sequence WHERE k = slot AND seqrelid = m.key::oid;

@@ -9,7 +9,7 @@ use Scru64Test;
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
 # Milliseconds that a wait may need to see that the clock was set, also on a busy machine:
-# less than the 5 seconds that it would take otherwise.
+# less than the 5 seconds that the wait would take otherwise.
 my $look_at_clock = 4500;
 
 my $node = new_node('main');
@@ -184,7 +184,8 @@ foreach my $time (1 .. 2)
 	record_ids(\%received, $spec, \@ids);
 	my $ahead_by_9 = $node->safe_psql('postgres', "SELECT extract(epoch FROM scru64_timestamp('$ids[-1]'))");
 	go_down();
-	# the clock stands still, or a busy machine might take the 4 seconds beyond twice the allowance
+	# The clock stands still at 24 seconds before the last ID: 4 seconds more than twice the
+	# allowance.  On a busy machine, 4 seconds might pass before the check.
 	stop_clock($node, $ahead_by_9 - 9 - 15);
 	start_server($node);
 	clock_refused_ok($spec, $name);

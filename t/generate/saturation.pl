@@ -6,7 +6,7 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
 
 # Milliseconds that a wait may need to end, also on a busy machine: less than the half minute
-# that it would take otherwise.
+# that the wait would take otherwise.
 my $at_once = 5000;
 
 # A node of size 23 has one counter bit, so that a tick of 256 ms has two IDs.

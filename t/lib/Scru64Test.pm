@@ -40,8 +40,9 @@ sub import
 	return;
 }
 
-# PostgreSQL's modules copy the data directory INITDB_TEMPLATE, if initdb would get no options of a
-# test.  Those before 17 do not, so this does it for them.  The servers have one system identifier.
+# If INITDB_TEMPLATE is set and a test gives initdb no options, PostgreSQL's modules from 17 on copy
+# that data directory instead of running initdb; for the modules before 17, copy_or_run() copies
+# it.  All servers that are copies have the same system identifier.
 my $system_or_bail = \&PostgreSQL::Test::Utils::system_or_bail;
 
 sub copy_or_run
