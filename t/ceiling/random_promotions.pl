@@ -39,7 +39,7 @@ sub start_client
 	my $statement = $writes ? "SELECT give('$spec', 3)" : 'SELECT scru64_generate(10)';
 
 	$spec //= one_of('9/8', '3000/12');
-	replace_file("$log.sql", join('', ("$statement;\n" x 9, "\\! sleep 0.06\n") x 1400));
+	replace_file("$log.sql", join('', ("$statement;\n" x 9, "\\! exec sleep 0.06\n") x 1400));
 	return {
 		log => $log, spec => $spec, waits => $level !~ /local|off/, writes => $writes,
 		run => IPC::Run::start([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-f', "$log.sql", '-d', $primary->connstr('postgres')

@@ -232,8 +232,8 @@ sub begin_load
 {
 	my ($server, $count) = @_;
 	my $dir = $server->basedir;
-	my $statements = "SELECT scru64_generate();\n" x 120 . "SELECT scru64_generate(60);\n"
-	  . "\\set stop `sleep 0.2; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
+	my $statements = "SELECT scru64_generate();\n" x 100 . "SELECT scru64_generate(60);\n"
+	  . "\\set stop `sleep 0.3; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
 
 	replace_file("$dir/load.sql", $statements x 1000);
 	unlink("$dir/stop");

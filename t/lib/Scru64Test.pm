@@ -73,6 +73,7 @@ sub new_node
 autovacuum = off
 log_startup_progress_interval = 0
 log_statement = none
+jit = off
 max_connections = 50
 shared_buffers = 32MB
 ));
