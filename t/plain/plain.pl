@@ -78,7 +78,7 @@ sub set_statements
 
 	set_load($primary->basedir,
 		"\\c plain owner\n"
-		  . join('', map { "SET statement_timeout = $_;\n" . "INSERT INTO ids SELECT scru64_plain.generate(), n FROM generate_series(1, 5) AS n RETURNING scru64_plain.text(id);\n" x 20 } @timeouts)
+		  . join('', map { "SET statement_timeout = $_;\n" . "INSERT INTO ids SELECT scru64_plain.generate(), n FROM generate_series(1, 5) AS n RETURNING scru64_plain.text(id);\n" x 20 . "\\! exec sleep 0.1\n" } @timeouts)
 		  x 2000);
 	return;
 }
@@ -133,7 +133,16 @@ sub promote
 
 my %faults = (
 	'cancels' => sub {
-		for (1 .. 50) { one_client(sub { $primary->safe_psql('postgres', "SELECT pg_cancel_backend($_[0])") }); }
+		$primary->safe_psql('postgres', q(
+DO $$
+BEGIN
+	FOR i IN 1 .. 50 LOOP
+		PERFORM pg_cancel_backend(pid)
+		FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'load' AND state = 'active' ORDER BY random() LIMIT 1) a;
+		PERFORM pg_stat_clear_snapshot(), pg_sleep(0.02);
+	END LOOP;
+END
+$$));
 	},
 	'a session terminated' => sub {
 		one_client(sub { $primary->safe_psql('postgres', "SELECT pg_terminate_backend($_[0])") });
@@ -143,7 +152,17 @@ my %faults = (
 		finish_load($_[0]);
 	},
 	'stopped sessions' => sub {
-		one_client(sub { my ($pid) = @_; kill('STOP', $pid); sleep(0.1); kill('CONT', $pid); }) for 1 .. 20;
+		my @pids = split(/\n/, $primary->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'"));
+
+		for (1 .. 20)
+		{
+			my $pid = one_of(@pids);
+
+			kill('STOP', $pid);
+			sleep(0.1);
+			kill('CONT', $pid);
+			sleep(0.05);
+		}
 	},
 	'kill -9 of the server' => sub { kill_server($primary); finish_load($_[0]); start_server($primary); },
 	'restart' => sub { $primary->stop('fast'); finish_load($_[0]); start_server($primary); },
