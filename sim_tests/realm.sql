@@ -173,7 +173,8 @@ BEGIN
 		FROM scru64_realm_internal.readings ORDER BY change DESC LIMIT 1);
 	IF slot = 1 AND (s.is_wrong OR how = 'copy' OR NOT is_young AND s.is_set) THEN
 		-- earlier than the page asks for, where no lease that had ended looks active
-		IF NOT s.is_wrong AND sim.get('skew') + sim.us((s.settings).guard) > was AND random() < .8 THEN
+		IF NOT s.is_wrong AND sim.get('skew') + coalesce((SELECT min(sim.us(occupied_until - expires_at)) FROM scru64_realm.ledger
+				WHERE released_at IS NULL AND revoked_at IS NULL AND isfinite(expires_at)), 0) > was AND random() < .8 THEN
 			PERFORM step.all();
 		END IF;
 		PERFORM sim.ask(format('scru64_realm.something_was_lost(%L)', CASE WHEN s.is_wrong OR s.is_set THEN scru64_realm.clock() + leap + longest + guard END));
