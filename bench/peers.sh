@@ -52,4 +52,5 @@ measure_peers()
 	make_installation "$work/peers-root"
 	restart -p "$work/peers-root$bindir/postgres"
 	bench_sql peers
+	cat "$work/log/sql-peers"
 }
