@@ -29,6 +29,19 @@ install_peers()
 	done
 }
 
+# Make an installation of PostgreSQL in a folder, with what is in there already: a server
+# finds its files by where its program is, so programs are copied, and the rest is links.
+make_installation()
+{
+	local root=$1 dir
+
+	run_quietly copy mkdir -p "$root$bindir"
+	run_quietly copy cp "$bindir"/{postgres,initdb,pg_ctl} "$root$bindir"
+	for dir in "$("$pg_config" --pkglibdir)" "$("$pg_config" --sharedir)"; do
+		run_quietly copy cp -a --symbolic-link --no-clobber "$dir/." "$root$dir"
+	done
+}
+
 measure_peers()
 {
 	if [[ -z $peers ]]; then
@@ -39,4 +52,5 @@ measure_peers()
 	make_installation "$work/peers-root"
 	restart -p "$work/peers-root$bindir/postgres"
 	bench_sql peers
+	cat "$work/log/sql-peers"
 }

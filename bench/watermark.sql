@@ -6,21 +6,7 @@
 
 SET search_path = bench, public;
 
--- IDs of so many nodes: of size 11, none of which overlaps the server's own. One node
--- is the server's own.
-CREATE FUNCTION use_nodes(nodes integer) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1 .. nodes LOOP
-		IF nodes > 1 THEN
-			PERFORM set_config('scru64.node_spec', 1024 + i || '/11', true);
-		END IF;
-		PERFORM scru64_generate();
-	END LOOP;
-END
-$$;
-
-CREATE PROCEDURE measure_watermark(contender text, nodes integer, rounds integer, calls integer)
+CREATE PROCEDURE measure_watermark(contender text, rounds integer, calls integer)
 LANGUAGE plpgsql AS $$
 DECLARE
 	begun timestamptz;
@@ -29,7 +15,7 @@ DECLARE
 BEGIN
 	-- round 0 warms up and is not kept
 	FOR round IN 0 .. rounds LOOP
-		PERFORM use_nodes(nodes);
+		PERFORM scru64_generate();
 		COMMIT;
 		begun := clock_timestamp();
 		FOR i IN 1 .. calls LOOP
@@ -52,25 +38,12 @@ BEGIN
 END
 $$;
 
+CALL measure_watermark('idle', :rounds, :ids / 50);
+
 -- Again in the same statement, as for each partition of a table
-CREATE FUNCTION measure_told(rounds integer, calls integer) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-	begun timestamptz;
-	over timestamptz;
-	ended timestamptz;
-BEGIN
-	FOR round IN 0 .. rounds LOOP
-		begun := clock_timestamp();
-		PERFORM count(scru64_watermark()) FROM (SELECT generate_series(1, calls) OFFSET 0) AS s;
-		over := clock_timestamp();
-		PERFORM count(pg_backend_pid()) FROM (SELECT generate_series(1, calls) OFFSET 0) AS s;
-		ended := clock_timestamp();
-		IF round > 0 THEN
-			INSERT INTO bench.result (subject, contender, round, value, unit)
-			VALUES ('one call of scru64_watermark()', 'again in the same statement', round,
-					1e6 * extract(epoch FROM (over - begun) - (ended - over)) / calls, 'us');
-		END IF;
-	END LOOP;
-END
-$$;
+INSERT INTO contender (subject, contender, statement, rows)
+SELECT 'scru64_watermark(), repeated', contender,
+	   format('SELECT count(%s) FROM (SELECT generate_series(1, %s) OFFSET 0) AS s', contender, :rows), :rows
+FROM unnest('{scru64_watermark(),pg_backend_pid()}'::text[]) AS contender;
+
+CALL measure('scru64_watermark(), repeated', :rounds, 'pg_backend_pid()');

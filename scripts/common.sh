@@ -231,21 +231,11 @@ major_of()
 	"$1" --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9]\{1,\}\).*/\1/p; t; $s/.*/0/p'
 }
 
-# What PG_CONFIG is has to be a pg_config.
-check_pg_config()
+# Print where a pg_config may be, that of the newest server first.
+pg_configs()
 {
-	local candidate
-
-	if [[ -d $pg_config ]]; then
-		for candidate in "${pg_config%/}"/{,bin/}pg_config; do
-			[[ ! -x $candidate ]] || die "PG_CONFIG is $pg_config, a folder; set it to $candidate"
-		done
-		die "PG_CONFIG is $pg_config, a folder in which there is no pg_config"
-	fi
-	command -v "$pg_config" >/dev/null || die "PG_CONFIG is $pg_config, which is not a program"
-	[[ $("$pg_config" --pgxs 2>/dev/null </dev/null) == /* ]] ||
-		die "PG_CONFIG is $pg_config, which is a program, but no pg_config" \
-			"It has to be such as /usr/lib/postgresql/$oldest_major/bin/pg_config."
+	printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -rV
+	command -v pg_config || true
 }
 
 # Set pg_config, bindir and major for the server to use; false if there is none.
@@ -255,11 +245,12 @@ find_server()
 
 	pg_config=${PG_CONFIG:-}
 	if [[ -n $pg_config ]]; then
-		check_pg_config
+		[[ $("$pg_config" --pgxs 2>/dev/null </dev/null) == /* ]] ||
+			die "PG_CONFIG is $pg_config, which is no pg_config that runs" \
+				"It has to be such as /usr/lib/postgresql/$oldest_major/bin/pg_config."
 		pg_config=$(command -v "$pg_config")
 	else
-		for candidate in $(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -rV) \
-			"$(command -v pg_config || true)"; do
+		for candidate in $(pg_configs); do
 			if [[ -x $candidate && -x $("$candidate" --bindir)/postgres ]] &&
 				(($(major_of "$candidate") >= oldest_major)); then
 				pg_config=$candidate
@@ -370,38 +361,21 @@ apt_update()
 	local log=$work/log/apt-update end=$((SECONDS + 600))
 
 	say "Updating the list of packages."
-	while ((SECONDS < end)); do
-		# It calls it a success if it has fetched nothing.
-		if apt_get update >"$log" 2>&1 && ! grep -q 'Failed to fetch' "$log"; then
-			return 0
+	# By itself it calls it a success if it has fetched nothing.
+	until apt_get -o APT::Update::Error-Mode=any update >"$log" 2>&1; do
+		if ((SECONDS >= end)) || ! grep -q 'Could not get lock' "$log"; then
+			why_apt_failed "$log"
+			say "apt-get update failed; going on with the lists that are there."
+			return
 		fi
-		grep -q 'Could not get lock' "$log" || break
 		sleep 10
 	done
-	why_apt_failed "$log"
-	say "apt-get update failed; going on with the lists that are there."
 }
 
 # A few lines of a log that may have hundreds
 why_apt_failed()
 {
-	if grep -qiE 'resolv|connect|unreachable|timed out' "$1"; then
-		say "There is no network, or apt-get cannot reach its servers by it:"
-	fi >&2
 	{ grep '^[EW]: ' "$1" || tail -n 3 "$1"; } | cut -c 1-200 | awk '!seen[$NF]++ && ++n <= 3' >&2
-}
-
-# Read what apt-get prints, and say every now and then how far it is with so many packages.
-show_progress()
-{
-	awk -v all="$1" '
-		/^Get:/ { downloaded++ }
-		/^Unpacking/ { unpacked++ }
-		/^Setting up/ { done++ }
-		/^(Get:|Unpacking|Setting up)/ && ++n % 25 == 0 {
-			printf "    of %d packages, downloaded: %d, unpacked: %d, set up: %d\n", all, downloaded, unpacked, done
-			fflush()
-		}'
 }
 
 installed_version()
@@ -464,16 +438,6 @@ plan_install()
 			gsub(/[][()]/, ""); print "    " $2 ": " $3 " -> " ($1 == "Inst" ? $4 : "removed") }' <<<"$simulation")
 }
 
-# For bash -c: does one of these programs run?
-# shellcheck disable=SC2016 # that bash expands it
-readonly is_running='
-	for exe in /proc/[0-9]*/exe; do
-		for program; do
-			[[ $exe -ef $program ]] && exit 0
-		done
-	done
-	exit 1'
-
 # Install what the plan says.
 apt_install()
 {
@@ -496,7 +460,7 @@ apt_install()
 		add_dropin
 	fi
 	if ! apt_get install -y --no-install-recommends "${plan[@]}" 2>&1 | tee "$work/log/apt-install" |
-		show_progress "$(grep -c '^Inst ' <<<"$simulation")"; then
+		sed -u -n '/^\(Get:\|Setting up\)/s/^/    /p'; then
 		why_apt_failed "$work/log/apt-install"
 		die "apt-get could not install these packages"
 	fi
@@ -586,6 +550,8 @@ build()
 install_extension()
 {
 	local stage=$work/stage file pkglibdir extensiondir differs=false
+	# shellcheck disable=SC2016 # that sh expands it
+	local find_running='find -L /proc/[0-9]*/exe -maxdepth 0 -samefile "$1" 2>/dev/null'
 	local -a prefix=()
 
 	run_quietly stage make -C "$tree" "${make_args[@]}" install "DESTDIR=$stage" || return
@@ -605,9 +571,9 @@ install_extension()
 				"Run this as root, or in a terminal as a user with sudo."
 		prefix=(as_root)
 	fi
-	# Its next session would have what nobody has asked for there.
+	# The next session of a running server would have what its users have not asked for.
 	if [[ -z $replace && -e $pkglibdir/scru64.so ]] && ! cmp -s "$stage$pkglibdir/scru64.so" "$pkglibdir/scru64.so" &&
-		${prefix[@]+"${prefix[@]}"} bash -c "$is_running" - "$bindir/postgres"; then
+		[[ -n $(${prefix[@]+"${prefix[@]}"} sh -c "$find_running" - "$bindir/postgres") ]]; then
 		die "$pkglibdir has another build of the extension, and a server that may use it is running" \
 			"Nothing was installed. To replace that build, set REPLACE=1; or set PG_CONFIG to another PostgreSQL's."
 	fi
