@@ -6,7 +6,6 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.sql.Timestamp;
 import java.sql.Types;
 import java.time.OffsetDateTime;
@@ -29,6 +28,11 @@ class WithJdbc {
     static final List<String> ORDERED = List.of("000000000000", "0000000000zz", "00000000a000", ID,
             "9zzzzzzzzzzz", "a00000000000", "zzzzzzzzzzzz");
 
+    static final String BY_ID = "SELECT what FROM event WHERE id = ?";
+    static final String BY_IDS = "SELECT what FROM event WHERE id = ANY(?) ORDER BY what";
+
+    static String first;                        // the first row's ID
+
     static void isEqual(Object got, Object expected, String name) {
         if (Objects.equals(got, expected)) {
             System.out.println("ok - " + name);
@@ -49,48 +53,75 @@ class WithJdbc {
         return lines;
     }
 
-    // PGPASSFILE names the file with the password.
-    static Connection connect(String name, String value) throws SQLException {
+    static Connection conn;
+
+    interface Test {
+        void run() throws Exception;
+    }
+
+    // Run a test with a connection that has a property, unless that is null.  PGPASSFILE names the
+    // file with the password.
+    static void with(String property, String value, Test test) throws Exception {
         Properties properties = new Properties();
         properties.setProperty("user", System.getenv("PGUSER"));
-        if (name != null)
-            properties.setProperty(name, value);
-        return DriverManager.getConnection("jdbc:postgresql://" + System.getenv("JDBC_ADDRESS") + "/"
-                + System.getenv("PGDATABASE"), properties);
+        if (property != null)
+            properties.setProperty(property, value);
+        String url = "jdbc:postgresql://" + System.getenv("JDBC_ADDRESS") + "/" + System.getenv("PGDATABASE");
+        try (Connection connection = DriverManager.getConnection(url, properties)) {
+            conn = connection;
+            test.run();
+        }
     }
 
     interface Binder {
         void bind(PreparedStatement statement) throws SQLException;
     }
 
-    // The first values of all rows
-    static List<String> strings(Connection conn, String sql, Binder binder) throws SQLException {
-        List<String> strings = new ArrayList<>();
+    static Binder string(String value) {
+        return statement -> statement.setString(1, value);
+    }
+
+    static Binder array(String type, String... values) {
+        return statement -> statement.setArray(1, conn.createArrayOf(type, values));
+    }
+
+    interface Reader<T> {
+        T read(ResultSet rows) throws SQLException;
+    }
+
+    // What is read of each row
+    static <T> List<T> values(String sql, Binder binder, Reader<T> reader) throws SQLException {
+        List<T> values = new ArrayList<>();
         try (PreparedStatement statement = conn.prepareStatement(sql)) {
             binder.bind(statement);
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next())
-                    strings.add(rows.getString(1));
+                    values.add(reader.read(rows));
             }
         }
-        return strings;
+        return values;
     }
 
-    static List<String> strings(Connection conn, String sql) throws SQLException {
-        return strings(conn, sql, statement -> { });
+    // The first values of all rows
+    static List<String> strings(String sql, Binder binder) throws SQLException {
+        return values(sql, binder, rows -> rows.getString(1));
+    }
+
+    static List<String> strings(String sql) throws SQLException {
+        return strings(sql, statement -> { });
     }
 
     // The SQLSTATE of a failing query
-    static String failure(Connection conn, String sql, Binder binder) {
+    static String failure(String sql, Binder binder) {
         try {
-            strings(conn, sql, binder);
+            strings(sql, binder);
             return "none";
         } catch (SQLException e) {
             return e.getSQLState();
         }
     }
 
-    static String insert(Connection conn, String what) throws SQLException {
+    static String insert(String what) throws SQLException {
         String sql = "INSERT INTO event (what) VALUES (?)";
         try (PreparedStatement statement = conn.prepareStatement(sql, new String[] {"id"})) {
             statement.setString(1, what);
@@ -101,152 +132,100 @@ class WithJdbc {
         }
     }
 
-    static ResultSet byId(Connection conn, String id) throws SQLException {
-        PreparedStatement statement = conn.prepareStatement("SELECT id, what FROM event WHERE id = ?::scru64");
-        statement.setString(1, id);
-        return statement.executeQuery();
+    // An array, cast to one of strings
+    static List<String> related(String id) throws SQLException {
+        return values("SELECT related::text[] FROM event WHERE id = ?::scru64", string(id),
+                rows -> Arrays.asList((String[]) rows.getArray(1).getArray())).get(0);
     }
 
-    static ResultSet byIds(Connection conn, String... ids) throws SQLException {
-        PreparedStatement statement = conn.prepareStatement("SELECT id, what FROM event WHERE id = ANY(?)");
-        statement.setArray(1, conn.createArrayOf("scru64", ids));
-        return statement.executeQuery();
-    }
-
-    static List<String> related(Connection conn, String id) throws SQLException {
-        String sql = "SELECT related::text[] FROM event WHERE id = ?::scru64";
-        try (PreparedStatement statement = conn.prepareStatement(sql)) {
-            statement.setString(1, id);
-            ResultSet rows = statement.executeQuery();
-            rows.next();
-            return Arrays.asList((String[]) rows.getArray(1).getArray());
-        }
-    }
-
-    static long number(Connection conn, long id) throws SQLException {
-        String sql = "SELECT id::bigint FROM event WHERE id = ?::scru64";
-        try (PreparedStatement statement = conn.prepareStatement(sql)) {
-            statement.setLong(1, id);
-            ResultSet rows = statement.executeQuery();
-            rows.next();
-            return rows.getLong(1);
-        }
-    }
-
-    static List<String> whats(ResultSet rows) throws SQLException {
-        List<String> whats = new ArrayList<>();
-        while (rows.next())
-            whats.add(rows.getString("what"));
-        Collections.sort(whats);
-        return whats;
-    }
-
-    static void text(Connection conn) throws Exception {
-        String first = insert(conn, "first");
-
+    static void text() throws Exception {
+        System.out.println("# " + conn.getMetaData().getDriverName() + " " + conn.getMetaData().getDriverVersion()
+                + ", Java " + System.getProperty("java.version"));
+        first = insert("first");
         isEqual(List.of(first), psql("SELECT id FROM event WHERE what = 'first'"), "DEFAULT gives an ID");
-        insert(conn, "second");
-        insert(conn, "third");
-        isEqual(strings(conn, "SELECT id FROM event WHERE what = 'first'"), List.of(first), "an ID is read back");
-        isEqual(strings(conn, "INSERT INTO event (id, what) VALUES (?, 'given') RETURNING id",
-                s -> s.setString(1, ID.toUpperCase())), List.of(ID), "setString in an INSERT");
+        insert("second");
+        insert("third");
+        isEqual(strings("SELECT id FROM event WHERE what = 'first'"), List.of(first), "an ID is read back");
+        isEqual(strings("INSERT INTO event (id, what) VALUES (?, 'given') RETURNING id", string(ID.toUpperCase())),
+                List.of(ID), "setString in an INSERT");
         isEqual(psql("SELECT id FROM event WHERE what = 'given'"), List.of(ID), "it is stored");
-        isEqual(strings(conn, "UPDATE event SET id = ? WHERE what = 'given' RETURNING id",
-                s -> s.setLong(1, ID_INTEGER)), List.of(ID), "setLong in an UPDATE");
+        isEqual(strings("UPDATE event SET id = ? WHERE what = 'given' RETURNING id", s -> s.setLong(1, ID_INTEGER)),
+                List.of(ID), "setLong in an UPDATE");
 
-        isEqual(failure(conn, "SELECT what FROM event WHERE id = ?", s -> s.setString(1, first)), "42883",
-                "setString in a comparison needs a cast");
-        isEqual(whats(byId(conn, first)), List.of("first"), "and has one");
-        isEqual(strings(conn, "SELECT what FROM event WHERE id = ?", s -> s.setObject(1, first, Types.OTHER)),
-                List.of("first"), "setObject with Types.OTHER needs none");
-        isEqual(failure(conn, "SELECT what FROM event WHERE id = ?", s -> s.setObject(1, first)), "42883",
-                "setObject without it does");
-        isEqual(strings(conn, "SELECT what FROM event WHERE id > ?::scru64 ORDER BY id", s -> s.setString(1, first)),
+        isEqual(failure(BY_ID, string(first)), "42883", "setString in a comparison needs a cast");
+        isEqual(strings(BY_ID + "::scru64", string(first)), List.of("first"), "and has one");
+        isEqual(strings(BY_ID, s -> s.setObject(1, first, Types.OTHER)), List.of("first"),
+                "setObject with Types.OTHER needs none");
+        isEqual(failure(BY_ID, s -> s.setObject(1, first)), "42883", "setObject without it does");
+        isEqual(strings("SELECT what FROM event WHERE id > ?::scru64 ORDER BY id", string(first)),
                 List.of("second", "third"), "parameter in a range");
 
-        isEqual(whats(byIds(conn, first, ID)), List.of("first", "given"), "= ANY(array of scru64)");
-        isEqual(whats(byIds(conn)), List.of(), "= ANY(empty array)");
-        isEqual(failure(conn, "SELECT what FROM event WHERE id = ANY(?)",
-                s -> s.setArray(1, conn.createArrayOf("text", new String[] {first}))), "42883",
-                "= ANY(array of text) needs a cast");
-        isEqual(strings(conn, "SELECT what FROM event WHERE id = ANY(?::scru64[])",
-                s -> s.setArray(1, conn.createArrayOf("text", new String[] {first}))), List.of("first"), "and has one");
-        isEqual(strings(conn, "UPDATE event SET related = ? WHERE what = 'first' RETURNING 'updated'",
-                s -> s.setArray(1, conn.createArrayOf("scru64", new String[] {first, null, ID}))),
-                List.of("updated"), "an array in");
+        isEqual(strings(BY_IDS, array("scru64", first, ID)), List.of("first", "given"), "= ANY(array of scru64)");
+        isEqual(strings(BY_IDS, array("scru64")), List.of(), "= ANY(empty array)");
+        isEqual(failure(BY_IDS, array("text", first)), "42883", "= ANY(array of text) needs a cast");
+        isEqual(strings(BY_IDS.replace("?", "?::scru64[]"), array("text", first)), List.of("first"), "and has one");
+        isEqual(strings("UPDATE event SET related = ? WHERE what = 'first' RETURNING 'updated'",
+                array("scru64", first, null, ID)), List.of("updated"), "an array in");
         isEqual(psql("SELECT related FROM event WHERE what = 'first'"), List.of("{" + first + ",NULL," + ID + "}"),
                 "it is stored");
-        try (ResultSet rows = conn.createStatement().executeQuery("SELECT related FROM event WHERE what = 'first'")) {
-            rows.next();
-            Object[] related = (Object[]) rows.getArray(1).getArray();
-            isEqual(related[0].getClass(), PGobject.class, "an array out: of objects of the driver");
-            isEqual(related[0].toString(), first, "an array out: their text is the ID");
-            isEqual(related[1], null, "an array out: NULL is null");
-        }
-        isEqual(related(conn, first), Arrays.asList(first, null, ID), "an array out, cast: of strings");
+        Object[] related = values("SELECT related FROM event WHERE id = ?::scru64", string(first),
+                rows -> (Object[]) rows.getArray(1).getArray()).get(0);
+        isEqual(related[0].getClass(), PGobject.class, "an array out: of objects of the driver");
+        isEqual(related[0].toString(), first, "an array out: their text is the ID");
+        isEqual(related[1], null, "an array out: NULL is null");
+        isEqual(related(first), Arrays.asList(first, null, ID), "an array out, cast: of strings");
 
-        OffsetDateTime since = OffsetDateTime.now().minusHours(1);
-        isEqual(strings(conn, "SELECT count(*) FROM event WHERE id >= ?", s -> s.setObject(1, since)), List.of("3"),
-                "an OffsetDateTime in a comparison");
-        Timestamp timestamp = Timestamp.from(since.toInstant());
-        isEqual(failure(conn, "SELECT count(*) FROM event WHERE id >= ?", s -> s.setTimestamp(1, timestamp)), "22P02",
-                "a Timestamp needs a cast");
-        isEqual(strings(conn, "SELECT count(*) FROM event WHERE id >= ?::timestamptz",
-                s -> s.setTimestamp(1, timestamp)), List.of("3"), "and has one");
+        String since = "SELECT count(*) FROM event WHERE id >= ?";
+        OffsetDateTime time = OffsetDateTime.now().minusHours(1);
+        Binder timestamp = s -> s.setTimestamp(1, Timestamp.from(time.toInstant()));
+        isEqual(strings(since, s -> s.setObject(1, time)), List.of("3"), "an OffsetDateTime in a comparison");
+        isEqual(failure(since, timestamp), "22P02", "a Timestamp needs a cast");
+        isEqual(strings(since + "::timestamptz", timestamp), List.of("3"), "and has one");
 
-        isEqual(strings(conn, "SELECT to_json(id) FROM event WHERE what = 'first'"), List.of("\"" + first + "\""),
-                "to_json");
-        isEqual(strings(conn, "SELECT json_agg(id ORDER BY id) FROM event"),
+        isEqual(strings("SELECT to_json(id) FROM event WHERE what = 'first'"), List.of("\"" + first + "\""), "to_json");
+        isEqual(strings("SELECT json_agg(id ORDER BY id) FROM event"),
                 psql("SELECT json_agg(id ORDER BY id) FROM event"), "json_agg");
     }
 
-    static void unspecified(Connection conn) throws Exception {
-        String first = psql("SELECT id FROM event WHERE what = 'first'").get(0);
-
-        isEqual(strings(conn, "SELECT what FROM event WHERE id = ?", s -> s.setString(1, first)), List.of("first"),
-                "stringtype=unspecified: setString in a comparison");
-        isEqual(strings(conn, "SELECT what FROM event WHERE id = ?", s -> s.setObject(1, first)), List.of("first"),
-                "stringtype=unspecified: setObject");
-        isEqual(strings(conn, "UPDATE event SET id = ? WHERE what = 'given' RETURNING id", s -> s.setString(1, ID)),
-                List.of(ID), "stringtype=unspecified: setString in an UPDATE");
-        isEqual(failure(conn, "SELECT what FROM event WHERE id = ANY(?)",
-                s -> s.setArray(1, conn.createArrayOf("text", new String[] {first}))), "42883",
+    static void unspecified() throws Exception {
+        isEqual(strings(BY_ID, string(first)), List.of("first"), "stringtype=unspecified: setString in a comparison");
+        isEqual(strings(BY_ID, s -> s.setObject(1, first)), List.of("first"), "stringtype=unspecified: setObject");
+        isEqual(strings("UPDATE event SET id = ? WHERE what = 'given' RETURNING id", string(ID)), List.of(ID),
+                "stringtype=unspecified: setString in an UPDATE");
+        isEqual(failure(BY_IDS, array("text", first)), "42883",
                 "stringtype=unspecified: an array of text needs a cast still");
     }
 
     // The driver asks for binary results once a statement was prepared on the
     // server, which prepareThreshold=-1 makes it do at once.
-    static void binary(Connection conn) throws Exception {
-        String first = psql("SELECT id FROM event WHERE what = 'first'").get(0);
-
+    static void binary() throws Exception {
         for (int i = 0; i < 2; i++)
-            isEqual(strings(conn, "SELECT id FROM event WHERE id = ?::scru64", s -> s.setString(1, first)),
-                    List.of(first), "binary transfer: an ID comes as text");
+            isEqual(strings("SELECT id FROM event WHERE id = ?::scru64", string(first)), List.of(first),
+                    "binary transfer: an ID comes as text");
         try (PreparedStatement statement = conn.prepareStatement("SELECT id FROM event")) {
             statement.executeQuery();
             isEqual(statement.unwrap(PGStatement.class).isUseServerPrepare(), true, "binary transfer: prepared");
         }
-        isEqual(number(conn, ID_INTEGER), ID_INTEGER, "binary transfer: as bigint, both ways");
-        isEqual(related(conn, first), Arrays.asList(first, null, ID), "binary transfer: an array");
+        isEqual(values("SELECT id::bigint FROM event WHERE id = ?::scru64", s -> s.setLong(1, ID_INTEGER),
+                rows -> rows.getLong(1)), List.of(ID_INTEGER), "binary transfer: as bigint, both ways");
+        isEqual(related(first), Arrays.asList(first, null, ID), "binary transfer: an array");
     }
 
-    static void forced(Connection conn) throws Exception {
-        try (Statement statement = conn.createStatement();
-                ResultSet rows = statement.executeQuery("SELECT id FROM event WHERE what = 'given'")) {
-            rows.next();
-            isEqual(rows.getBytes(1).length, 8, "binaryTransferEnable: an ID comes as 8 bytes");
-            isEqual(ByteBuffer.wrap(rows.getBytes(1)).getLong(), ID_INTEGER, "binaryTransferEnable: they are the ID");
-            isEqual(rows.getString(1), null, "binaryTransferEnable: getString knows no text of it");
-        }
+    static void forced() throws Exception {
+        String sql = "SELECT id FROM event WHERE what = ?";
+        conn.unwrap(PGConnection.class).setPrepareThreshold(-1);
+        byte[] bytes = values(sql, string("given"), rows -> rows.getBytes(1)).get(0);
+        isEqual(bytes.length, 8, "binaryTransferEnable: an ID comes as 8 bytes");
+        isEqual(ByteBuffer.wrap(bytes).getLong(), ID_INTEGER, "binaryTransferEnable: they are the ID");
+        isEqual(strings(sql, string("given")), Arrays.asList((String) null),
+                "binaryTransferEnable: getString knows no text of it");
     }
 
-    static void order(Connection conn) throws Exception {
-        for (int i = ORDERED.size() - 1; i >= 0; i--) {
-            String id = ORDERED.get(i);
-            strings(conn, "INSERT INTO event (id, what) VALUES (?, 'ordered') ON CONFLICT DO NOTHING RETURNING id",
-                    s -> s.setString(1, id));
-        }
-        List<String> ids = strings(conn, "SELECT id FROM event ORDER BY id");
+    static void order() throws Exception {
+        for (int i = ORDERED.size() - 1; i >= 0; i--)
+            strings("INSERT INTO event (id, what) VALUES (?, 'ordered') ON CONFLICT DO NOTHING RETURNING id",
+                    string(ORDERED.get(i)));
+        List<String> ids = strings("SELECT id FROM event ORDER BY id");
         isEqual(ids, psql("SELECT id FROM event ORDER BY id"), "the server's order");
         List<String> sorted = new ArrayList<>(ids);
         Collections.sort(sorted);
@@ -256,25 +235,11 @@ class WithJdbc {
     }
 
     public static void main(String[] args) throws Exception {
-        try (Connection conn = connect(null, null)) {
-            System.out.println("# " + conn.getMetaData().getDriverName() + " "
-                    + conn.getMetaData().getDriverVersion() + ", Java " + System.getProperty("java.version"));
-            text(conn);
-        }
-        try (Connection conn = connect("stringtype", "unspecified")) {
-            unspecified(conn);
-        }
-        try (Connection conn = connect("prepareThreshold", "-1")) {
-            binary(conn);
-        }
-        String oid = psql("SELECT oid FROM pg_type WHERE typname = 'scru64'").get(0);
-        try (Connection conn = connect("binaryTransferEnable", oid)) {
-            conn.unwrap(PGConnection.class).setPrepareThreshold(-1);
-            forced(conn);
-        }
-        try (Connection conn = connect(null, null)) {
-            order(conn);
-        }
+        with(null, null, WithJdbc::text);
+        with("stringtype", "unspecified", WithJdbc::unspecified);
+        with("prepareThreshold", "-1", WithJdbc::binary);
+        with("binaryTransferEnable", psql("SELECT oid FROM pg_type WHERE typname = 'scru64'").get(0), WithJdbc::forced);
+        with(null, null, WithJdbc::order);
         System.out.println("done");
     }
 }

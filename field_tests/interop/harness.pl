@@ -23,6 +23,16 @@ sub psql
 	return $printed;
 }
 
+# Does it fail because this is no ID?
+sub is_bad_text
+{
+	my ($run, $text, $name) = @_;
+
+	eval { $run->() };
+	like($@, qr/invalid input syntax for type scru64: "\Q$text\E"/, $name);
+	return;
+}
+
 # The end, which scripts/interop waits for.  IDs: all of the table event, in the server's order, as
 # the client has them
 sub done

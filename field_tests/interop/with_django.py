@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from harness import ID, ORDERED, done, is_equal, psql
+from harness import ID, ORDERED, an_hour_ago, done, is_equal, psql
 
 import django
 from django.conf import settings
@@ -105,8 +105,7 @@ def by_ids(ids):
 is_equal(by_ids([first, ID]).count(), 2, "= ANY(parameter)")
 is_equal(by_ids([]).count(), 0, "= ANY(empty parameter)")
 # All but the one of 2023
-since = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
-is_equal(Event.objects.filter(id__gte=since).count(), 4, "a datetime in a comparison")
+is_equal(Event.objects.filter(id__gte=an_hour_ago()).count(), 4, "a datetime in a comparison")
 is_equal(Event.objects.filter(id__gte=Now() - datetime.timedelta(hours=1)).count(), 4, "Now() in a comparison")
 is_equal(Event.objects.annotate(json=Func("id", function="to_json", output_field=TextField())).get(id=first).json,
          first, "to_json")
@@ -137,5 +136,4 @@ is_equal(Event.objects.aggregate(ids=ArrayAgg("id", ordering="id"))["ids"],
 
 # Order
 Event.objects.bulk_create([Event(id=id, what="ordered") for id in reversed(ORDERED) if id != ID])
-ids = list(Event.objects.order_by("id").values_list("id", flat=True))
-done(ids, "interop_event")
+done(list(Event.objects.order_by("id").values_list("id", flat=True)), "interop_event")

@@ -1,9 +1,8 @@
 """peewee, which uses psycopg 2"""
 
-import datetime
 import os
 
-from harness import ID, ID_INTEGER, ORDERED, done, is_equal, psql, raises
+from harness import ID, ID_INTEGER, ORDERED, an_hour_ago, done, is_equal, psql, raises
 from scru64_psycopg2 import register_scru64_arrays
 
 import peewee
@@ -60,8 +59,7 @@ is_equal(psql("SELECT id, related FROM event WHERE what = 'given'"), [f"{ID}|{{{
          "parameter in an INSERT, and an array")
 is_equal(whats(Event.id.in_([first.id, ID])), ["given", "first"], "IN")
 is_equal(whats(Event.related.contains(first.id)), ["given"], "array operators")
-since = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
-is_equal(whats(Event.id >= since), ["first", "second", "third"], "a datetime in a comparison")
+is_equal(whats(Event.id >= an_hour_ago()), ["first", "second", "third"], "a datetime in a comparison")
 raises(lambda: by_id("no ID"), peewee.DataError, "bad text")
 raises(lambda: by_id(ID_INTEGER), peewee.ProgrammingError, "a number needs a cast")
 is_equal(by_id(peewee.Value(ID_INTEGER).cast("bigint").cast("scru64")).what, "given", "and has one")
@@ -77,5 +75,4 @@ is_equal(by_id(ID).related, [first.id, None], "registered, an array comes as a l
 for id in reversed(ORDERED):
     if id != ID:
         Event.create(id=id, what="ordered")
-ids = [event.id for event in Event.select().order_by(Event.id)]
-done(ids)
+done([event.id for event in Event.select().order_by(Event.id)])

@@ -57,16 +57,6 @@ sub add
 	return $event;
 }
 
-# Does it fail because this is no ID?
-sub is_bad_text
-{
-	my ($run, $text, $name) = @_;
-
-	eval { $run->() };
-	like($@, qr/invalid input syntax for type scru64: "\Q$text\E"/, $name);
-	return;
-}
-
 is_bad_text(sub { add('Automatic', what => 'x') }, 'scru64_generate()', 'a default is taken for a string');
 my $first = add('Event', what => 'first');
 is($first->id, psql('SELECT id FROM event'), 'generated, an ID is a string');

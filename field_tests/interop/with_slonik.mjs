@@ -1,6 +1,6 @@
 // slonik, with node-postgres
 
-import { ID, NUMBER, ORDERED, Scru64Id, done, isEqual, psql, versionOf } from './harness.mjs';
+import { ID, Scru64Id, ask, done, isEqual, versionOf } from './harness.mjs';
 
 import { sql } from 'slonik';
 
@@ -23,47 +23,35 @@ const pool = await createPool(uri, { typeParsers });
 const failure = (query) => query.then(() => 'none', (error) => error.constructor.name);
 
 const values = (query) => pool.anyFirst(query);
-const whats = (where) => values(sql.unsafe`SELECT what FROM event WHERE ${where} ORDER BY id`);
+const where = (condition) => pool.any(sql.unsafe`SELECT * FROM event WHERE ${condition} ORDER BY id`);
+const tuple = ({ id = sql.fragment`DEFAULT`, what, related }) =>
+  sql.fragment`(${id}, ${what}, ${related ? sql.array(related, 'scru64') : null})`;
+const words = {
+  '=': sql.fragment`=`, '>': sql.fragment`>`, '>=': sql.fragment`>=`, '': sql.fragment``,
+  '::scru64': sql.fragment`::scru64`, '::bigint::scru64': sql.fragment`::bigint::scru64`,
+  '::timestamptz': sql.fragment`::timestamptz`,
+};
+const client = {
+  insert: (rows) =>
+    pool.any(sql.unsafe`INSERT INTO event VALUES ${sql.join(rows.map(tuple), sql.fragment`, `)} RETURNING id`),
+  find: async (op, id, cast = '') =>
+    where(sql.fragment`id ${words[op]} ${id instanceof Date ? sql.timestamp(id) : id}${words[cast]}`),
+  any: (ids) => where(sql.fragment`id = ANY(${sql.array(ids, 'scru64')})`),
+  end: () => pool.end(),
+  failure,
+  objects: false,
+  bad: 'InvalidInputError',
+  time: 'none',
+};
 
-const first = await pool.oneFirst(sql.unsafe`INSERT INTO event (what) VALUES (${'first'}) RETURNING id`);
-isEqual([first], psql('SELECT id FROM event'), 'DEFAULT gives an ID, a string');
-await pool.query(sql.unsafe`INSERT INTO event (what) VALUES ('second')`);
-isEqual(await whats(sql.fragment`id = ${first}`), ['first'], 'parameter in a comparison');
-isEqual(await whats(sql.fragment`id > ${first}`), ['second'], 'parameter in a range');
-isEqual(await values(sql.unsafe`INSERT INTO event (id, what) VALUES (${ID.toUpperCase()}, 'given') RETURNING id`), [ID],
-  'parameter in an INSERT');
-isEqual(psql("SELECT id FROM event WHERE what = 'given'"), [ID], 'it is stored');
-isEqual(await whats(sql.fragment`id IN (${sql.join([first, ID], sql.fragment`, `)})`), ['given', 'first'], 'IN');
-
-// Arrays
-const ids = [ID, first];
-isEqual(await whats(sql.fragment`id = ANY(${sql.array(ids, 'scru64')})`), ['given', 'first'], '= ANY');
-isEqual(await values(sql.unsafe`SELECT array_agg(id ORDER BY id) FROM event WHERE id <= ${first}`), [ids],
-  'registered, an array comes as an array');
-isEqual(await values(sql.unsafe`
-  UPDATE event SET related = ${sql.array([first, null], 'scru64')} WHERE id = ${first} RETURNING related`),
-  [[first, null]], 'an array in, and NULL');
-isEqual(psql(`SELECT related FROM event WHERE id = '${first}'`), [`{${first},NULL}`], 'it is stored');
-
-// The library's class
+const first = await ask(client);
+isEqual((await where(sql.fragment`id IN (${sql.join([first, ID], sql.fragment`, `)})`)).map((row) => row.what),
+  ['given', 'first'], 'IN');
+isEqual(await values(sql.unsafe`SELECT array_agg(id ORDER BY id) FROM event WHERE id <= ${first}`), [[ID, first]],
+  'array_agg');
 const id = Scru64Id.fromString(ID);
-isEqual(await failure((async () => whats(sql.fragment`id = ${id}`))()), 'TypeError', 'an object is not taken');
-isEqual(await whats(sql.fragment`id = ${`${id}`}`), ['given'], 'its text is');
-isEqual(await failure(whats(sql.fragment`id = ${NUMBER}`)), 'InvalidInputError', 'a bigint needs a cast');
-isEqual(await whats(sql.fragment`id = ${NUMBER}::bigint::scru64`), ['given'], 'and has one');
-
-isEqual(await values(sql.unsafe`SELECT ${null}::scru64`), [null], 'NULL');
-isEqual(await failure(whats(sql.fragment`id = ${'no ID'}`)), 'InvalidInputError', 'bad text');
-isEqual(await failure(values(sql.unsafe`INSERT INTO event VALUES (${'no ID'}, 'bad')`)), 'InvalidInputError',
-  'and in an INSERT');
-isEqual(await whats(sql.fragment`id = ${ID}`), ['given'], 'the connection goes on');
-const since = new Date(Date.now() - 3600000);
-isEqual(await whats(sql.fragment`id >= ${sql.timestamp(since)}`), ['first', 'second'], 'a time in a comparison');
-
-// Order
-const ordered = [...ORDERED].reverse().filter((x) => x !== ID).map((x) => [x, 'ordered']);
-await pool.query(sql.unsafe`INSERT INTO event (id, what) SELECT * FROM ${sql.unnest(ordered, ['scru64', 'text'])}`);
-const all = await values(sql.unsafe`SELECT id FROM event ORDER BY id`);
-
-await pool.end();
-done(all);
+isEqual(await failure(client.find('=', id)), 'TypeError', 'an object is not taken');
+isEqual((await client.find('=', `${id}`))[0].what, 'given', 'its text is');
+await pool.query(sql.unsafe`
+  INSERT INTO event (id, what) SELECT * FROM ${sql.unnest([['0u2r85hm2pt4', 'unnest']], ['scru64', 'text'])}`);
+await done(client);

@@ -3,9 +3,8 @@
 import asyncio
 import sys
 import warnings
-from datetime import datetime, timedelta, timezone
 
-from harness import ID, ORDERED, done, is_equal, psql, raises
+from harness import ID, ORDERED, an_hour_ago, done, is_equal, psql, raises
 
 import sqlalchemy
 from sqlalchemy import create_engine, func, inspect, select
@@ -97,8 +96,7 @@ def by_ids(session, ids):
     return session.query(Event).filter(Event.id == any_(literal(ids, ARRAY(Scru64))))
 is_equal(in_session(lambda session: by_ids(session, [first, ID]).count()), 2, "= ANY(parameter)")
 is_equal(in_session(lambda session: by_ids(session, []).count()), 0, "= ANY(empty parameter)")
-since = datetime.now(timezone.utc) - timedelta(hours=1)
-is_equal(in_session(lambda session: session.query(Event).filter(Event.id >= since).count()), 3,
+is_equal(in_session(lambda session: session.query(Event).filter(Event.id >= an_hour_ago()).count()), 3,
          "a datetime in a comparison")
 is_equal(in_session(lambda session: session.execute(select(func.to_json(Event.id)).where(Event.id == ID)).scalar()), ID,
          "to_json")
@@ -134,5 +132,4 @@ is_equal(in_session(lambda session: session.execute(
 # Order
 in_session(lambda session: session.add_all(
     [Event(id=id, what="ordered") for id in reversed(ORDERED) if id != ID]))
-ids = in_session(lambda session: list(session.execute(select(Event.id).order_by(Event.id)).scalars()))
-done(ids)
+done(in_session(lambda session: list(session.execute(select(Event.id).order_by(Event.id)).scalars())))
