@@ -31,10 +31,8 @@ sleep(0.2);
 my %copies;
 foreach my $n (2, 3)
 {
-	my $copy = PostgreSQL::Test::Cluster->new("copy_$n");
+	my $copy = copy_server($main, "copy_$n", backup => 'main', lines => "scru64.node_spec = '$n/8'");
 
-	$copy->init_from_backup($main, 'main');
-	$copy->append_conf('postgresql.conf', "scru64.node_spec = '$n/8'");
 	is(-s page_file($copy), $page_size, "copy $n has the page");
 	start_server($copy);
 	$copies{$n} = $copy;
@@ -127,7 +125,7 @@ SKIP:
 }
 
 # Damaged, it is damaged with checksums, too.
-my $text = read_file($page);
+my $text = slurp_file($page);
 substr($text, 34, 1) = chr(ord(substr($text, 34, 1)) ^ 4);
 replace_file($page, $text);
 start_server($main);

@@ -8,12 +8,10 @@ use Scru64Test;
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', "scru64.node_spec = '1/1'");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($node);
 
 # before and after are the clock when the ID was asked for and when it was there
-$node->safe_psql(
-	'postgres', q(
+create_extension(
+	$node, q(
 CREATE UNLOGGED TABLE ids (
 	session integer,
 	n integer,
@@ -43,30 +41,18 @@ sub run_sessions
 {
 	my ($name, $statements, $rows) = @_;
 
-	$node->pgbench(
-		"--no-vacuum --client=16 --jobs=2 --transactions=$statements "
-		  . "--define=n=0 --define=rows=$rows",
-		0,
-		[qr{number of transactions actually processed: \d+}],
-		[qr{^$}],
-		$name,
-		{
-			"insert_$statements" => q(
+	return pgbench_ok($node, $name, 16, $statements, { "insert_$statements" => q(
 INSERT INTO ids
 SELECT :client_id, :n + g, clock_timestamp(), scru64_generate(), clock_timestamp()
 FROM generate_series(1, :rows) g;
 \set n :n + :rows
-)
-		});
-	return;
+) }, '--define=n=0', "--define=rows=$rows");
 }
 
 # A tick has room for all of these IDs.
 run_sessions('16 sessions insert 100,000 IDs each', 100, 1000);
-is($node->safe_psql('postgres', 'SELECT * FROM count_ids()'),
-	'1600000|1600000|0', 'no ID twice, every session has its IDs in order');
-cmp_ok($node->safe_psql('postgres', 'SELECT count_turns()'),
-	'>', 100, 'the sessions took turns');
+is($node->safe_psql('postgres', 'SELECT *, count_turns() > 100 FROM count_ids()'),
+	'1600000|1600000|0|t', 'no ID twice, every session has its IDs in order, and they took turns');
 is( $node->safe_psql(
 		'postgres', q(
 SELECT count(*) FILTER (WHERE scru64_node_ctr(id) >> 23 <> 1),
@@ -81,11 +67,8 @@ FROM ids
 set_parameter($node, 'scru64.node_spec', '0x2bc/12');
 $node->safe_psql('postgres', 'TRUNCATE ids');
 run_sessions('16 sessions insert 5,000 IDs each', 10, 500);
-is($node->safe_psql('postgres', 'SELECT * FROM count_ids()'),
-	'80000|80000|0',
-	'no ID twice, every session has its IDs in order, with overflows');
-cmp_ok($node->safe_psql('postgres', 'SELECT count_turns()'),
-	'>', 100, 'the sessions took turns, with overflows');
+is($node->safe_psql('postgres', 'SELECT *, count_turns() > 100 FROM count_ids()'),
+	'80000|80000|0|t', 'no ID twice, every session has its IDs in order, and they took turns, with overflows');
 is( $node->safe_psql(
 		'postgres', q(
 SELECT count(*) FILTER (WHERE scru64_node_ctr(id) >> 12 <> x'2bc'::integer),
@@ -126,13 +109,7 @@ BEGIN
 END
 $$;
 ));
-$node->pgbench(
-	'--no-vacuum --client=4 --jobs=2 --transactions=2000',
-	0,
-	[qr{processed: 8000/8000}],
-	[qr{^$}],
-	'4 sessions hand over to each other',
-	{
+pgbench_ok($node, '4 sessions hand over to each other', 4, 2000, {
 		'hand_over@3' => q(SELECT hand_over(:client_id)),
 		'others@1' => q(SELECT count(*) FROM scru64_generate(20))
 	});

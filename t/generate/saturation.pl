@@ -14,12 +14,10 @@ my $tick_ms = 256;
 
 my $node = new_node('main');
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($node);
 
 # at is the clock when the ID was there
-$node->safe_psql(
-	'postgres', q(
+create_extension(
+	$node, q(
 CREATE TABLE ids (node text, n serial, id scru64 PRIMARY KEY, at timestamptz);
 
 CREATE FUNCTION give(node text, count integer) RETURNS void
@@ -33,39 +31,13 @@ END
 $$;
 ));
 
-my $wait_event =
-  $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000
-  ? 'Extension Scru64Clock'
-  : 'Extension Extension';
-
-sub pid_of
-{
-	my ($session) = @_;
-
-	return $session->query_safe('SELECT pg_backend_pid()');
-}
-
-# Poll until a session waits for the clock.
-sub waits_ok
-{
-	my ($pid, $name) = @_;
-
-	ok( $node->poll_query_until(
-			'postgres',
-			"SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity WHERE pid = $pid",
-			$wait_event),
-		$name);
-	return;
-}
-
 #
 # 200 IDs of one node: 100 ticks, of which all but the allowance must pass.
 #
 my $saturated = open_session($node);
-my $saturated_pid = pid_of($saturated);
 
 start_statement($saturated, "SELECT give('1/23', 200)");
-waits_ok($saturated_pid, 'a saturated node waits, with a wait event');
+ok(waits_for($node, $saturated, 'Clock'), 'a saturated node waits, with a wait event');
 
 # another node does not have to wait, nor who looks at the view
 my ($ret, $out, $err) = $node->psql(
@@ -79,12 +51,7 @@ is($out, "1000\n1|t\n9|f", 'meanwhile another node generates');
 is($err, '', 'without an error');
 
 # several sessions of a saturated node: 104 IDs are 52 ticks
-$node->pgbench(
-	'--no-vacuum --client=8 --jobs=2 --transactions=13',
-	0,
-	[qr{processed: 104/104}],
-	[qr{^$}],
-	'8 sessions wait for one node, and all of them finish',
+pgbench_ok($node, '8 sessions wait for one node, and all of them finish', 8, 13,
 	{ 'several' => q(SELECT give('2/23', 1)) });
 
 ($out, $err) = try_statement($saturated, 'SELECT 1');
@@ -131,16 +98,14 @@ FROM scru64_generators WHERE node_id = 1
 #
 my $waiting = open_session($node);
 my $controller = open_session($node);
-my $pid = pid_of($waiting);
 my $saturate = "SELECT give('3/23', 460)";
 
 # Time that it took to end the wait of a session.
 sub end_wait
 {
-	my ($pid, $how) = @_;
+	my ($session, $how) = @_;
 
-	return $controller->query_safe(
-		"SELECT round(end_statement($pid, '$how'))");
+	return $controller->query_safe("SELECT round(end_statement($session->{pid}, '$how'))");
 }
 
 set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting,
@@ -154,8 +119,8 @@ my $waits = $node->safe_psql('postgres',
 foreach my $round (1 .. 3)
 {
 	start_statement($waiting, "SELECT give('3/23', 1)");
-	waits_ok($pid, "a session waits, $round");
-	cmp_ok(end_wait($pid, 'pg_cancel_backend'),
+	ok(waits_for($node, $waiting, 'Clock'), "a session waits, $round");
+	cmp_ok(end_wait($waiting, 'pg_cancel_backend'),
 		'<', $at_once, "its wait is cancelled at once, $round");
 	($out, $err) = try_statement($waiting, 'SELECT 1');
 	like(
@@ -184,14 +149,13 @@ cmp_ok($elapsed, '>=', 300, 'and not before');
 $waiting->query_safe('SET statement_timeout = 0');
 
 my $terminated = open_session($node);
-$pid = pid_of($terminated);
 start_statement($terminated, "SELECT give('3/23', 1)");
-waits_ok($pid, 'another session waits');
-cmp_ok(end_wait($pid, 'pg_terminate_backend'),
+ok(waits_for($node, $terminated, 'Clock'), 'another session waits');
+cmp_ok(end_wait($terminated, 'pg_terminate_backend'),
 	'<', $at_once, 'its wait is terminated at once');
 ok( $node->poll_query_until(
 		'postgres',
-		"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)"),
+		"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $terminated->{pid})"),
 	'and the session with it');
 $terminated->{run}->finish;
 like(
@@ -219,12 +183,7 @@ FROM (SELECT id, lag(id) OVER (ORDER BY n) AS previous FROM ids WHERE node = '3/
 #
 set_parameter($node, 'scru64.rollback_allowance', '0', $waiting);
 $waiting->query_safe("SELECT give('4/23', 10)");
-$node->pgbench(
-	'--no-vacuum --client=8 --jobs=2 --transactions=2',
-	0,
-	[qr{processed: 16/16}],
-	[qr{^$}],
-	'8 sessions wait for one node without an allowance',
+pgbench_ok($node, '8 sessions wait for one node without an allowance', 8, 2,
 	{ 'no_allowance' => q(SELECT give('5/23', 1)) });
 set_parameter($node, 'scru64.rollback_allowance', '255ms', $waiting);
 $waiting->query_safe("SELECT give('6/23', 6)");

@@ -282,7 +282,7 @@ sub setting
 {
 	my ($self) = @_;
 
-	return read_file("$self->{dir}/setting");
+	return slurp_file("$self->{dir}/setting");
 }
 
 # From now on these calls are answered so, and all others by the realm: "connect", before
@@ -316,7 +316,7 @@ sub events
 	my ($self, $call, $name) = @_;
 	my $line = $call . (defined $name ? "\t$name" : '');
 
-	return grep { /^\Q$line\E(\t|$)/ } split(/\n/, read_file("$self->{dir}/events"));
+	return grep { /^\Q$line\E(\t|$)/ } split(/\n/, slurp_file("$self->{dir}/events"));
 }
 
 1;

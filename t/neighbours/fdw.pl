@@ -162,9 +162,8 @@ foreach my $test (
 # The names that are sent are those of this server: there, the extension has to be
 # in the schema of the same name.
 $two->safe_psql('postgres', 'ALTER EXTENSION scru64 SET SCHEMA public');
-my ($out, $err) = ('', '');
-$one->psql('postgres', q(SELECT * FROM far.event WHERE id = '0vodnvxngg00'), stderr => \$err);
-like($err, qr/operator does not exist: (public\.)?scru64 ids\.= unknown/, 'the extension in another schema: an error');
+like(error_of($one, q(SELECT * FROM far.event WHERE id = '0vodnvxngg00')),
+	qr/operator does not exist: (public\.)?scru64 ids\.= unknown/, 'the extension in another schema: an error');
 $one->safe_psql('postgres', 'ALTER SERVER other OPTIONS (DROP extensions)');
 is($one->safe_psql('postgres', q(SELECT * FROM far.event WHERE id = '0vodnvxngg00')),
 	'0vodnvxngg00|this', 'but none without the option extensions');

@@ -4,7 +4,6 @@
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
-use Time::HiRes qw(usleep);
 
 # scripts/test names the one that it has unpacked
 my ($pgbouncer) = grep { $_ && -x $_ } ($ENV{SCRU64_PGBOUNCER},
@@ -50,12 +49,7 @@ max_client_conn = 200
 ));
 	push @poolers,
 	  IPC::Run::start([ $pgbouncer, "$dir/ini" ], '<', \undef, '>', "$dir/log", '2>&1');
-	for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		last if -S "$dir/.s.PGSQL.$port";
-		usleep(100_000);
-	}
-	die 'pgbouncer does not start: ' . slurp_file("$dir/log") if !-S "$dir/.s.PGSQL.$port";
+	wait_until(sub { -S "$dir/.s.PGSQL.$port" }) or die 'pgbouncer does not start: ' . slurp_file("$dir/log");
 	return { dir => $dir, port => $port, user => $user };
 }
 

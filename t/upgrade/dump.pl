@@ -4,7 +4,6 @@
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
-use Scru64Fault qw(read_file);
 use Scru64Test;
 
 plan skip_all => 'there is no pg_dump' if !has_program('pg_dump');
@@ -22,7 +21,7 @@ sub dump_of
 
 	$node->command_ok([ 'pg_dump', '--create', '-f', $file, $node->connstr($db) ],
 		"$db can be dumped");
-	my $text = read_file($file);
+	my $text = slurp_file($file);
 	$text =~ s/^\\(un)?restrict .*\n//mg;
 	$text =~ s/\b\Q$db\E\b/DATABASE/g;
 	return $text;
@@ -64,9 +63,8 @@ SELECT count(*) FROM event JOIN typed ON d = id AND id <@ r;
 		$error{price} = "$refused \"price_pkey\"" if $node->pg_version >= 18;
 		foreach my $table (sort keys %error)
 		{
-			my ($status, $out, $error) = $node->psql($db, "INSERT INTO $table SELECT * FROM $table LIMIT 1");
-
-			like($error, qr/$error{$table}/, "$name: $table excludes what it did");
+			like(error_of($node, "INSERT INTO $table SELECT * FROM $table LIMIT 1", dbname => $db),
+				qr/$error{$table}/, "$name: $table excludes what it did");
 		}
 	}
 	return;

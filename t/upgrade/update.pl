@@ -9,7 +9,6 @@
 use File::Basename;
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
-use Scru64Fault qw(read_file);
 use Scru64Test;
 use Scru64Versions;
 
@@ -40,7 +39,7 @@ my %current = map { split(/\|/) } split(
 sub lacks
 {
 	my ($name) = @_;
-	my ($requires) = read_file("$FindBin::RealBin/../../$name.control") =~ /^requires = '(.*)'/m;
+	my ($requires) = slurp_file("$FindBin::RealBin/../../$name.control") =~ /^requires = '(.*)'/m;
 
 	return grep { !$current{$_} } split(/, */, $requires // '');
 }
@@ -120,7 +119,7 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 
 	# A made up version lacks the last ruled section of the current script, and what
 	# is before it up to one with a comment.
-	my $script = read_file("$extensions/$name--$current{$name}.sql");
+	my $script = slurp_file("$extensions/$name--$current{$name}.sql");
 	my ($rest, $last) = $script =~ /\A(.*\n)(-- -{70,}\n-- .*?\n-- -{70,}\n.*^\s*COMMENT ON .*)\z/ms
 	  or die "the script of $name has no ruled section with a comment";
 	# an update begins with a search_path of its own
@@ -199,7 +198,7 @@ foreach my $change (
 	[ 'what the library has not', qr/'MODULE_PATHNAME', 'scru64_generate_count'/, sub { "'MODULE_PATHNAME', 'scru64_gone'" }, qr/ERROR: .*"scru64_gone"/ ])
 {
 	my ($what, $pattern, $replacement, $found) = @{$change};
-	my $script = read_file("$extensions/scru64--$current{scru64}.sql");
+	my $script = slurp_file("$extensions/scru64--$current{scru64}.sql");
 	my $version = '0.7.' . ++$number;
 
 	$script =~ s/$pattern/$replacement->()/e or die "the script has no $pattern";
