@@ -107,37 +107,10 @@ isnt(wait_for_lease($refused), '', 'it answers: a lease');
 }
 
 #
-# A commit of the realm that did not reach its standby, said by a WARNING.  The answer
-# is no good, nor is one to the same request later as long as there is no standby.
-#
-$refused->stop;
-my $stopped = $realm->safe_psql('realm', 'SELECT clock_timestamp()');
-$realm->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
-$realm->reload;
-start_server($refused);
-begin_load($refused, 1);
-my $cancel = sub {
-	return $realm->safe_psql('postgres',
-		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'fleet' AND wait_event = 'SyncRep'");
-};
-is(wait_until($cancel), 't', 'the wait for a standby is cancelled');
-like(wait_until(sub { lease_sql($refused, 'last_error') }), qr/WARNING/, 'the answer is not taken');
-is(lease_of($refused), '', 'no lease');
-is(wait_until(sub { lease_of($refused) || $cancel->() }), 't', 'the same request again waits for the standby, too');
-is(lease_of($refused), '', 'no lease');
-$realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-$realm->reload;
-isnt(wait_for_lease($refused), '', 'no standby is waited for any longer: a lease');
-end_loads();
-is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'refused' AND granted_at > '$stopped'"), 1, 'there is one');
-$refused->stop;
-
-#
 # The realm away, until the lease is over
 #
 my $server_a = fleet_server($template, 'a', fleet_lines($realm, lease_ttl => '10s') . $preload);
 my $server_d = fleet_server($template, 'd', fleet_lines($realm, lease_ttl => '20s'));
-start_server($refused);
 my $node_crashed = wait_for_lease($refused);
 isnt(wait_for_lease($server_a), '', 'a lease of 10 s');
 isnt(wait_for_lease($server_d), '', 'another server, with a longer one');
