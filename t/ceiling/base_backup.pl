@@ -12,8 +12,7 @@ my $main = new_node('main', allows_streaming => 1, extra => ['--data-checksums']
 $main->append_conf('postgresql.conf', "scru64.node_spec = '1/8'");
 start_server($main);
 my $page_size = $main->safe_psql('postgres', 'SHOW block_size');
-$main->safe_psql('postgres',
-	'CREATE EXTENSION scru64; CREATE TABLE ids (id scru64 DEFAULT scru64_generate())');
+$main->safe_psql('postgres', 'CREATE EXTENSION scru64; CREATE TABLE ids (id scru64 DEFAULT scru64_generate())');
 
 # The backup is taken while the server generates.
 my %received;
@@ -62,14 +61,12 @@ SKIP:
 $main->stop;
 foreach my $n (2, 3)
 {
-	is( $copies{$n}->safe_psql(
-			'postgres', q(
+	is($copies{$n}->safe_psql('postgres', q(
 SET scru64.node_spec = '1/8';
 WITH last AS MATERIALIZED (SELECT max(id) AS id FROM ids)
 SELECT g > id FROM last, scru64_generate() g
 )),
-		't',
-		"copy $n: the main server's node is above the rows in the backup");
+		't', "copy $n: the main server's node is above the rows in the backup");
 }
 
 $_->stop foreach (values %copies);

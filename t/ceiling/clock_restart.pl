@@ -61,8 +61,7 @@ sub go_down
 sub clock_is
 {
 	my ($clock, $name) = @_;
-	my $offset = $node->safe_psql('postgres',
-		'SELECT extract(epoch FROM clock_timestamp())') - time();
+	my $offset = $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())') - time();
 
 	cmp_ok(abs($offset - $clock), '<', 2, "$name: the server has that clock");
 	return;
@@ -78,9 +77,8 @@ sub clock_refused_ok
 	my ($now, $id, $then) =
 	  $err =~ /DETAIL:  The clock reads (.*?)\. (?:The last ID of node $spec, (\w{12}), is of|Node $spec has issued no ID yet, and starts after) (.*?)\. /;
 	$_ ||= '1970-01-01' foreach ($now, $then);
-	cmp_ok($id, 'ge', $received{$spec}{greatest}, "$name: all IDs are at or below that one")
-	  if defined $id;
-	is( $node->safe_psql('postgres', qq(
+	cmp_ok($id, 'ge', $received{$spec}{greatest}, "$name: all IDs are at or below that one") if defined $id;
+	is($node->safe_psql('postgres', qq(
 SELECT extract(epoch FROM clock_timestamp() - timestamptz '$now') BETWEEN 0 AND 10, timestamptz '$then' > timestamptz '$now')),
 		't|t', "$name: both times are right");
 	return;
@@ -133,9 +131,7 @@ foreach my $time (1 .. 2)
 
 	go_down_to($spec, '-3', $name);
 	generate($spec, $name);
-	is( $node->safe_psql('postgres', "SELECT sum(waits) FROM scru64_generators"),
-		'0',
-		"$name: nobody had to wait");
+	is($node->safe_psql('postgres', "SELECT sum(waits) FROM scru64_generators"), '0', "$name: nobody had to wait");
 	set_clock($node, '+0');
 	sleep(0.3);
 }

@@ -39,8 +39,7 @@ sub prepared
 {
 	my ($node, $call) = @_;
 
-	return split(/\n/,
-		$node->safe_psql('postgres', "BEGIN; SELECT $call; PREPARE TRANSACTION 'prepared'"));
+	return split(/\n/, $node->safe_psql('postgres', "BEGIN; SELECT $call; PREPARE TRANSACTION 'prepared'"));
 }
 
 sub any_commit

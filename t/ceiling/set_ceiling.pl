@@ -33,8 +33,7 @@ sub at_once_ok
 		generate_sql($spec) . " id \\gset\nSELECT extract(epoch FROM scru64_timestamp(:'id') - clock_timestamp())");
 
 	# a restart starts some seconds ahead
-	ok($ret == 0 && $lead > -5 && $lead < 5, "$name: $spec has IDs of the time of the clock")
-	  or diag("$lead s");
+	ok($ret == 0 && $lead > -5 && $lead < 5, "$name: $spec has IDs of the time of the clock") or diag("$lead s");
 	return;
 }
 
@@ -89,7 +88,7 @@ foreach my $time ("'infinity'", "'-infinity'", "'4714-01-01 BC'", "'294276-01-01
 at_once_ok('after that', $node, '8/8');
 
 # The last tick is reserved: no ID is of it.
-is( $node->safe_psql('postgres', q(
+is($node->safe_psql('postgres', q(
 SELECT scru64_set_ceiling(scru64_timestamp('zzzzzzzzzzzz'));
 SELECT scru64_watermark() = scru64_min(scru64_timestamp('zzzzzzzzzzzz'));
 )),

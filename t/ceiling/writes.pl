@@ -21,8 +21,7 @@ my $template = make_template('template');
 my $node = copy_server($template, 'main', clock => '+0', lines => 'max_connections = 200');
 
 start_server($node);
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 -- IDs of nodes in turn, so many of each, without writing anything
 CREATE FUNCTION draw(specs text[], count integer) RETURNS TABLE (spec text, id scru64)
 LANGUAGE plpgsql AS $$
@@ -122,8 +121,7 @@ FROM scru64_generators;)
 	}
 	record_ids(\%received, $_, @{ $batches{$_} }) foreach (keys %batches);
 	is(record_problems(\%received), '', 'switched: no ID twice, none too low, batches in order');
-	is( $node->safe_psql(
-			'postgres', q(
+	is($node->safe_psql('postgres', q(
 SELECT count(*) > 10000, count(*) FILTER (WHERE EXISTS (SELECT FROM unnest(ids) AS id WHERE scru64_node_ctr(id) >> 13 <> node)),
 	(SELECT count(*) FROM batches AS a JOIN batches AS b USING (node) WHERE a.ended < b.began AND a.ids[20] >= b.ids[1])
 FROM batches)),

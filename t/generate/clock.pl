@@ -19,8 +19,7 @@ my $node = new_node('main');
 
 set_clock($node, '+0');
 start_server($node);
-create_extension(
-	$node, q(
+create_extension($node, q(
 CREATE TABLE ids (session integer, n bigserial, node text, id scru64 PRIMARY KEY, at timestamptz);
 
 CREATE FUNCTION give(node text, count integer, session integer DEFAULT 0) RETURNS void
@@ -57,8 +56,7 @@ sub last_id
 {
 	my ($spec) = @_;
 
-	return $node->safe_psql('postgres',
-		"SELECT max(id) FROM ids WHERE node = '$spec'");
+	return $node->safe_psql('postgres', "SELECT max(id) FROM ids WHERE node = '$spec'");
 }
 
 # When the last ID of a node was made, in seconds since 1970
@@ -82,12 +80,8 @@ sub in_order
 {
 	my ($spec, $count, $name) = @_;
 
-	is( $node->safe_psql(
-			'postgres',
-			"SELECT count(*), disorder('$spec') FROM ids WHERE node = '$spec'"
-		),
-		"$count|0",
-		$name);
+	is($node->safe_psql('postgres', "SELECT count(*), disorder('$spec') FROM ids WHERE node = '$spec'"),
+		"$count|0", $name);
 	return;
 }
 
@@ -132,18 +126,15 @@ sub fresh_ok
 $session->query_safe("SELECT give('1/8', 100)");
 stop_clock($node, last_time('1/8') - 3);
 $session->query_safe("SELECT give('1/8', 100)");
-is(in_view($node, '1/8', 'clock_rollbacks, waits'),
-	'1|0', 'the clock goes back by 3 s: seen at once');
+is(in_view($node, '1/8', 'clock_rollbacks, waits'), '1|0', 'the clock goes back by 3 s: seen at once');
 $other->query_safe("SELECT give('1/8', 100)");
 $session->query_safe("SELECT give('1/8', 100)");
-is(in_view($node, '1/8', "clock_rollbacks, waits, lead BETWEEN '2.7 s' AND '3.3 s'"),
-	'1|0|t', 'and counted once');
+is(in_view($node, '1/8', "clock_rollbacks, waits, lead BETWEEN '2.7 s' AND '3.3 s'"), '1|0|t', 'and counted once');
 in_order('1/8', 400, 'the IDs go on in order');
 set_clock($node, '+0');
 $session->query_safe("SELECT give('1/8', 100)");
 $other->query_safe("SELECT give('1/8', 100)");
-is(in_view($node, '1/8', 'clock_rollbacks, waits'),
-	'1|0', 'the clock goes forward again');
+is(in_view($node, '1/8', 'clock_rollbacks, waits'), '1|0', 'the clock goes forward again');
 in_order('1/8', 600, 'the IDs go on in order');
 
 # seen by many sessions; the clock has reached a new tick since it was set
@@ -185,8 +176,7 @@ cmp_ok($count, '>=', 1200, 'they gave IDs');
 in_order('2/8', $count, 'every session has its IDs in order');
 # four of the jumps go back; a session that has read the clock just before one
 # may make it count twice
-is(in_view($node, '2/8', 'clock_rollbacks BETWEEN 3 AND 12, waits'),
-	't|0', 'the jumps back are counted');
+is(in_view($node, '2/8', 'clock_rollbacks BETWEEN 3 AND 12, waits'), 't|0', 'the jumps back are counted');
 
 #
 # Back by more than the allowance, but less than twice: waits, then goes on.
@@ -200,10 +190,7 @@ fresh_ok('4/8', 'another node generates at once');
 my $elapsed = $other->query_safe("SELECT round(end_statement($session->{pid}, 'pg_cancel_backend'))");
 cmp_ok($elapsed, '<', $at_once, 'the wait is cancelled at once');
 my ($out, $err) = try_statement($session, 'SELECT 1');
-like(
-	$err,
-	qr/ERROR:  57014: canceling statement due to user request/,
-	'that is the error');
+like($err, qr/ERROR:  57014: canceling statement due to user request/, 'that is the error');
 
 set_clock_behind('3/8', 13);
 $session->query_safe("SELECT give('3/8', 100)");
@@ -214,8 +201,7 @@ is( $node->safe_psql(
 	),
 	't',
 	'as soon as the clock has come close enough');
-is(in_view($node, '3/8', 'clock_rollbacks > 0, waits'),
-	't|2', 'the view counts the waits');
+is(in_view($node, '3/8', 'clock_rollbacks > 0, waits'), 't|2', 'the view counts the waits');
 
 set_clock_behind('3/8', 18);
 start_statement($session, "SELECT give('3/8', 100)");
@@ -235,8 +221,7 @@ set_clock($node, '-3600');
 clock_behind_ok($session, '5/8', 'the clock goes back by an hour');
 clock_behind_ok($other, '5/8', 'another session of the node');
 fresh_ok('6/8', 'another node generates at once');
-clock_behind_ok($session, '5/8',
-	'the node before is still ahead of the clock');
+clock_behind_ok($session, '5/8', 'the node before is still ahead of the clock');
 set_clock($node, '+0');
 $session->query_safe("SELECT give('5/8', 100)");
 in_order('5/8', 200, 'the clock goes forward again, the IDs go on in order');
@@ -254,18 +239,11 @@ set_clock($node, '+0');
 clock_behind_ok($session, '7/8', 'the clock goes back again');
 clock_behind_ok($other, '5/8', 'another session and node');
 my $resumed = last_id('7/8');
-($out, $err) = try_statement($other,
-	"SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
-like(
-	$err,
-	qr/ERROR:  58000: .*node 7\/8\nDETAIL: .*$resumed/,
-	'the node that continues after the last ID');
-($out, $err) = try_statement($other,
-	"SET scru64.node_spec = '3/7'; SELECT scru64_generate()");
-like(
-	$err,
-	qr/ERROR:  55006: node 3\/7 overlaps node [67]\/8, which is in use/,
-	'a node that covers one ahead of the clock');
+($out, $err) = try_statement($other, "SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
+like($err, qr/ERROR:  58000: .*node 7\/8\nDETAIL: .*$resumed/, 'the node that continues after the last ID');
+($out, $err) = try_statement($other, "SET scru64.node_spec = '3/7'; SELECT scru64_generate()");
+like($err,
+	qr/ERROR:  55006: node 3\/7 overlaps node [67]\/8, which is in use/, 'a node that covers one ahead of the clock');
 fresh_ok('9/8', 'another node generates at once');
 
 # A spec that continues after an ID that the clock is too far behind is refused,
@@ -273,12 +251,8 @@ fresh_ok('9/8', 'another node generates at once');
 $resumed = $node->safe_psql('postgres',
 	'SELECT ((tick_of(clock_timestamp()) + 14000 << 24) + (16 << 16))::scru64'
 );
-($out, $err) = try_statement($other,
-	"SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
-like(
-	$err,
-	qr/ERROR:  58000: .*node 16\/8\nDETAIL: .*$resumed/,
-	'a spec that continues after an ID an hour ahead');
+($out, $err) = try_statement($other, "SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
+like($err, qr/ERROR:  58000: .*node 16\/8\nDETAIL: .*$resumed/, 'a spec that continues after an ID an hour ahead');
 fresh_ok('16/8', 'its node generates');
 set_clock($node, '+3600');
 $session->query_safe("SELECT give('7/8', 100)");
@@ -302,26 +276,15 @@ sub no_id
 }
 
 set_clock($node, -time() - 100_000_000);
-is( $node->safe_psql(
-		'postgres', 'SELECT extract(year FROM clock_timestamp())'),
-	'1966',
-	'the clock says 1966');
+is($node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())'), '1966', 'the clock says 1966');
 no_id('1/8', '1966-', 'a node that has IDs, before 1970');
 no_id('10/8', '1966-', 'a node without IDs, before 1970');
 set_clock($node, '1970-01-01 00:00:00');
-is( $node->safe_psql(
-		'postgres', 'SELECT extract(epoch FROM clock_timestamp())'),
-	'0.000000',
-	'the clock says 0');
-no_id(
-	'1/8',
-	'1970-01-01 00:00:00',
-	'a node that has IDs, at the start of 1970');
+is($node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())'), '0.000000', 'the clock says 0');
+no_id('1/8', '1970-01-01 00:00:00', 'a node that has IDs, at the start of 1970');
 $session->query_safe("SELECT give('11/8', 1)");
-is( $node->safe_psql(
-		'postgres', "SELECT tick_of(id) FROM ids WHERE node = '11/8'"),
-	'1',
-	'a node without IDs, at the start of 1970: none of the reserved tick');
+is($node->safe_psql('postgres', "SELECT tick_of(id) FROM ids WHERE node = '11/8'"),
+	'1', 'a node without IDs, at the start of 1970: none of the reserved tick');
 set_clock($node, '1970-01-01 00:00:01');
 fresh_ok('12/8', 'a second after the start of 1970');
 
@@ -337,10 +300,7 @@ SKIP:
 	}
 	is($err, '', 'the last second that has IDs');
 	($out, $err) = try_statement($session, "SELECT give('13/23', 1)");
-	like(
-		$err,
-		qr/ERROR:  58000: .*\n.*DETAIL: .*4261-02-27.*\n.*HINT: .*clock/,
-		'its node is exhausted');
+	like($err, qr/ERROR:  58000: .*\n.*DETAIL: .*4261-02-27.*\n.*HINT: .*clock/, 'its node is exhausted');
 	is( $node->safe_psql(
 			'postgres',
 			"SELECT count(*), max(tick_of(id)), disorder('13/23') FROM ids WHERE node = '13/23'"
@@ -362,14 +322,10 @@ SKIP:
 
 # The clock is right again.
 set_clock($node, '+0');
-clock_behind_ok($session, '13/23',
-	'the clock is right, the node of the end of time')
-  if $has_end_of_time;
-fresh_ok($_, "the clock is right, node $_")
-  foreach ('10/8', '11/8', '12/8', '14/8', '15/8');
+clock_behind_ok($session, '13/23', 'the clock is right, the node of the end of time') if $has_end_of_time;
+fresh_ok($_, "the clock is right, node $_") foreach ('10/8', '11/8', '12/8', '14/8', '15/8');
 $session->query_safe("SELECT give('1/8', 100)");
-in_order('1/8', 2400,
-	'the clock is right, the IDs of the first node go on in order');
+in_order('1/8', 2400, 'the clock is right, the IDs of the first node go on in order');
 
 # A node that another one took the place of is not forgotten when the clock goes
 # back: a third one, which shares IDs with it, starts after its last ID.
@@ -379,24 +335,20 @@ $session->query_safe("SELECT give('0x200/12', 100)");
 is(in_view($node, '32/8', 'count(*)'), '0', 'a node takes the place of another');
 set_clock($node, '-3');
 $session->query_safe("SELECT give('0x201/12', 100)");
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', q(
 SELECT min(id) FILTER (WHERE node = '0x201/12') > max(id) FILTER (WHERE node = '0x20/8')
 FROM ids
 )),
-	't',
-	'the clock goes back: a third one starts after the first');
+	't', 'the clock goes back: a third one starts after the first');
 set_clock($node, '+0');
 
-is( $node->safe_psql(
-		'postgres', qq(
+is($node->safe_psql('postgres', qq(
 SELECT count(*) - count(DISTINCT id),
 	count(*) FILTER (WHERE tick_of(id) NOT BETWEEN 1 AND $last_tick),
 	(SELECT sum(disorder(node)) FROM (SELECT DISTINCT node FROM ids) nodes)
 FROM ids
 )),
-	'0|0|0',
-	'no ID twice, none reserved, all in order');
+	'0|0|0', 'no ID twice, none reserved, all in order');
 
 $session->quit;
 $other->quit;

@@ -8,8 +8,7 @@ use Scru64Test;
 my $primary = new_node('primary', allows_streaming => 1);
 $primary->append_conf('postgresql.conf', "scru64.node_spec = '42/8'");
 $primary->start;
-$primary->safe_psql(
-	'postgres', q(
+$primary->safe_psql('postgres', q(
 CREATE EXTENSION scru64;
 CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
 CREATE TABLE ids (id scru64 DEFAULT scru64_generate() PRIMARY KEY, n integer);
@@ -37,15 +36,12 @@ HINT:  Generate IDs on the primary\. If a connection pooler sent the query here,
 foreach my $preload (0, 1)
 {
 	my $mode = $preload ? 'preloaded' : 'not preloaded';
-	my $standby = PostgreSQL::Test::Cluster->new(
-		'standby' . ($preload ? '_preloaded' : ''));
+	my $standby = PostgreSQL::Test::Cluster->new('standby' . ($preload ? '_preloaded' : ''));
 	my $n = 1001 + $preload;
 	my ($out, $err);
 
 	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-	$standby->append_conf('postgresql.conf',
-		"shared_preload_libraries = 'scru64'")
-	  if $preload;
+	$standby->append_conf('postgresql.conf', "shared_preload_libraries = 'scru64'") if $preload;
 	$standby->start;
 
 	# rows that came by replication can be read and found
@@ -53,17 +49,13 @@ foreach my $preload (0, 1)
 	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 	my $id =
 	  $primary->safe_psql('postgres', "SELECT id FROM ids WHERE n = $n");
-	is( $standby->safe_psql(
-			'postgres', qq(
+	is($standby->safe_psql('postgres', qq(
 SET enable_seqscan = off;
 SELECT n, id, id = '$id' FROM ids WHERE id = '$id'
 )),
-		"$n|$id|t",
-		"$mode: the standby finds an ID");
-	is( $standby->safe_psql(
-			'postgres', 'SELECT count(DISTINCT id), max(id) FROM ids'),
-		"$n|$id",
-		"$mode: the standby reads IDs");
+		"$n|$id|t", "$mode: the standby finds an ID");
+	is($standby->safe_psql('postgres', 'SELECT count(DISTINCT id), max(id) FROM ids'),
+		"$n|$id", "$mode: the standby reads IDs");
 
 	# each in a session of its own, so that nothing has loaded the library
 	foreach my $test (
@@ -92,15 +84,13 @@ WHERE id >= timestamptz '2026-02-27 00:00+00' AND id < timestamptz '2026-02-28 0
 	like($plan, qr/Index Scan using event_2026_02_pkey .*Index Cond: \(\(id >= '\w{12}'::scru64\) AND \(id < '\w{12}'::scru64\)\)/s,
 		"$mode: standby: a time condition uses the index");
 	unlike($plan, qr/event_2026_01/, "$mode: standby: and prunes partitions");
-	is( $standby->safe_psql(
-			'postgres', q(
+	is($standby->safe_psql('postgres', q(
 SELECT min(id) = scru64_from_parts('2026-01-01 00:00+00', 0), max(id) = scru64_from_parts('2026-02-28 23:00+00', 1415),
 	   (SELECT max(c) FROM (SELECT count(*) OVER (ORDER BY id RANGE '5 hours' PRECEDING) AS c FROM event) w)
 FROM event)),
 		't|t|6',
 		"$mode: standby: min, max, a window in units of time");
-	is( $standby->safe_psql(
-			'postgres', q(
+	is($standby->safe_psql('postgres', q(
 SET enable_nestloop = off;
 SELECT count(*) FROM event e JOIN old_event o ON e.id = o.id::scru64)),
 		59 * 24,
@@ -121,10 +111,8 @@ SELECT count(*) FROM event e JOIN old_event o ON e.id = o.id::scru64)),
 	}
 
 	# the view can be read, and shows no node, for none is in use here
-	is( $standby->safe_psql(
-			'postgres', 'SELECT count(*) FROM scru64_generators'),
-		'0',
-		"$mode: the view on the standby");
+	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'),
+		'0', "$mode: the view on the standby");
 	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators', extra_params => [ '-U', 'monitor' ]),
 		'0', "$mode: the view on the standby, for a role that monitors");
 
@@ -133,49 +121,35 @@ SELECT count(*) FROM event e JOIN old_event o ON e.id = o.id::scru64)),
 	$standby->append_conf('postgresql.conf', "scru64.node_spec = '43/8'");
 	$standby->reload;
 	$standby->promote;
-	ok( $standby->poll_query_until(
-			'postgres', "SELECT current_setting('scru64.node_spec') = '43/8'"
-		),
+	ok($standby->poll_query_until('postgres', "SELECT current_setting('scru64.node_spec') = '43/8'"),
 		"$mode: the promoted standby has a node of its own");
-	($out, $err) = try_statement($session,
-		'SELECT scru64_node_ctr(scru64_generate()) >> 16');
-	is("$out|$err", '43|',
-		"$mode: a session of before the promotion generates");
-	is( $standby->safe_psql(
-			'postgres', q(
+	($out, $err) = try_statement($session, 'SELECT scru64_node_ctr(scru64_generate()) >> 16');
+	is("$out|$err", '43|', "$mode: a session of before the promotion generates");
+	is($standby->safe_psql('postgres', q(
 INSERT INTO ids (n) SELECT 0 FROM generate_series(1, 1000);
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE scru64_node_ctr(id) >> 16 <> 43)
 FROM ids WHERE n = 0;
 )),
-		'1000|1000|0',
-		"$mode: a new session generates");
-	is( $standby->safe_psql(
-			'postgres', q(
+		'1000|1000|0', "$mode: a new session generates");
+	is($standby->safe_psql('postgres', q(
 SELECT node_id, node_id_size, last_id = (SELECT max(id) FROM ids WHERE n = 0)
 FROM scru64_generators WHERE last_id IS NOT NULL
 )),
-		'43|8|t',
-		"$mode: the view shows its node");
-	is( $standby->safe_psql(
-			'postgres', q(
+		'43|8|t', "$mode: the view shows its node");
+	is($standby->safe_psql('postgres', q(
 BEGIN READ ONLY;
 SELECT count(DISTINCT id) FROM scru64_generate(10) id;
 COMMIT;
 )),
-		'10',
-		"$mode: a transaction that is only read only generates");
+		'10', "$mode: a transaction that is only read only generates");
 
 	$session->quit;
 	$standby->stop;
 }
 
 # The primary has not noticed.
-is( $primary->safe_psql(
-		'postgres',
-		'SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE n = 0) FROM ids'
-	),
-	'1002|1002|0',
-	'the primary has its own IDs');
+is($primary->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE n = 0) FROM ids'),
+	'1002|1002|0', 'the primary has its own IDs');
 
 $primary->stop;
 done_testing();

@@ -78,9 +78,8 @@ counter_overflows, clock_rollbacks, waits)),
 	"$id|$id/8|$ahead|t|t|0|0|0",
 	'a node that has given an ID');
 $node->safe_psql('postgres', 'CHECKPOINT');
-is( in_view($node, '1/8', 'tick_of(durable_until)'),
-	unpack('x32 Q', slurp_file(page_file($node))),
-	'durable_until is what the page says');
+is(in_view($node, '1/8', 'tick_of(durable_until)'),
+	unpack('x32 Q', slurp_file(page_file($node))), 'durable_until is what the page says');
 
 my $session = open_session($node);
 my ($above, $raises, $before) = (0, -1, '');

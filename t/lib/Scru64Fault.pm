@@ -10,51 +10,11 @@ use POSIX qw(strftime);
 use Scru64Test;
 
 our @EXPORT = qw(
-  $give_sql
-  add_standby
-  attach_gdb
-  can_set_clock
-  catch_up
-  copy_server
-  crash
-  end_load
-  finish_load
-  flushes_of
-  give
-  give_until_given
-  has_gdb
-  has_stopped
-  hold_flushes
-  hold_flushes_for
-  issues_ok
-  kill_again
-  kill_server
-  leave_behind
-  let_go
-  log_counts
-  logged
-  make_disk
-  make_template
-  number_of_ids
-  page_file
-  record_ids
-  record_load
-  record_problems
-  refused_ok
-  release_flushes
-  replace_file
-  run_again
-  set_clock
-  set_load
-  slow_flushes_for
-  soon
-  start_load
-  start_server
-  stop_at
-  stop_clock
-  try_node
-  wait_for_flush
-  with_clock
+	$give_sql add_standby attach_gdb can_set_clock catch_up copy_server crash end_load finish_load flushes_of give
+	give_until_given has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_again kill_server leave_behind
+	let_go log_counts logged make_disk make_template number_of_ids page_file record_ids record_load record_problems
+	refused_ok release_flushes replace_file run_again set_clock set_load slow_flushes_for soon start_load start_server
+	stop_at stop_clock try_node wait_for_flush with_clock
 );
 
 # The one that the server can be run with: one that is built with another C library, or

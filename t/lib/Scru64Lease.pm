@@ -10,32 +10,9 @@ use Scru64Fault;
 use Scru64Test;
 
 our @EXPORT = qw(
-  $forks
-  $password
-  $preload
-  begin_load
-  begin_streams
-  children_of
-  configure_server
-  end_loads
-  end_loads_ok
-  finish_streams
-  fleet_lines
-  fleet_server
-  goes_on_ok
-  ids_of
-  last_error
-  lease_of
-  lease_sql
-  make_realm
-  note_ids
-  ok_ids
-  ok_streams
-  postmaster_pid
-  signal_server
-  size_of
-  try_generate
-  wait_for_lease
+	$forks $password $preload begin_load begin_streams children_of configure_server end_loads end_loads_ok
+	finish_streams fleet_lines fleet_server goes_on_ok ids_of last_error lease_of lease_sql make_realm note_ids ok_ids
+	ok_streams postmaster_pid signal_server size_of try_generate wait_for_lease
 );
 
 our $password = 'not-for-you-4711';

@@ -102,9 +102,7 @@ sub relay
 {
 	my ($self, $client, $to_realm, $to_client) = @_;
 	my $realm = IO::Socket::UNIX->new(Peer => $self->{realm}) or return;
-	my %ways = (
-		fileno($client) => [ $client, $realm, $to_realm ],
-		fileno($realm) => [ $realm, $client, $to_client ]);
+	my %ways = (fileno($client) => [ $client, $realm, $to_realm ], fileno($realm) => [ $realm, $client, $to_client ]);
 	my $select = IO::Select->new($client, $realm);
 
 	while (my @ready = $select->can_read(300))

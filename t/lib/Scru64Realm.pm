@@ -8,29 +8,9 @@ use Scru64Fault;
 use Scru64Test;
 
 our @EXPORT = qw(
-  $granted
-  $not_active
-  $not_free
-  $waits
-  $zero
-  add_realm_standby
-  ask
-  at
-  end_window
-  grow
-  lease
-  lease_sql
-  make_realm_template
-  ok_apart
-  ok_from
-  ok_promised_once
-  overlaps
-  promoted_copy
-  realm_of_template
-  renew
-  somebody_else
-  start_realm
-  windows_of
+	$granted $not_active $not_free $waits $zero add_realm_standby ask at end_window grow lease lease_sql
+	make_realm_template ok_apart ok_from ok_promised_once overlaps promoted_copy realm_of_template renew somebody_else
+	start_realm windows_of
 );
 
 #

@@ -19,18 +19,8 @@ use Time::HiRes qw(sleep time);
 delete $ENV{SCRU64_NODE_SPEC};
 
 our @EXPORT = qw(
-  create_extension
-  error_of
-  has_program
-  in_view
-  new_node
-  open_session
-  pgbench_ok
-  set_parameter
-  start_statement
-  try_statement
-  wait_until
-  waits_for
+	create_extension error_of has_program in_view new_node open_session pgbench_ok set_parameter start_statement
+	try_statement wait_until waits_for
 );
 
 sub import
@@ -99,8 +89,7 @@ sub create_extension
 {
 	my ($node, $sql) = @_;
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE EXTENSION scru64;
 
 -- an ID's timestamp, and the one of a point in time
@@ -221,8 +210,7 @@ sub set_parameter
 	my ($node, $name, $value, @sessions) = @_;
 
 	# before PostgreSQL 17 this takes a session that has loaded the library
-	$node->safe_psql(
-		'postgres', qq(
+	$node->safe_psql('postgres', qq(
 LOAD 'scru64';
 ALTER SYSTEM SET $name = '$value';
 SELECT pg_reload_conf();

@@ -12,15 +12,7 @@ use File::Path qw(make_path);
 use Scru64Fault qw(replace_file);
 use Scru64Test;
 
-our @EXPORT = qw(
-  built_libraries
-  cannot_build
-  copy_sources
-  current_libraries
-  install_libraries
-  make_installation
-  patch
-);
+our @EXPORT = qw(built_libraries cannot_build copy_sources current_libraries install_libraries make_installation patch);
 
 # The folder that pg_config tells
 sub folder_of

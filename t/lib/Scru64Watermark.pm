@@ -6,24 +6,14 @@ package Scru64Watermark;
 use Exporter 'import';
 use Scru64Test;
 
-our @EXPORT = qw(
-  add_events
-  held_ok
-  no_watermark_ok
-  passes_ok
-  put
-  put_sql
-  waits_for_lock
-  watermark
-);
+our @EXPORT = qw(add_events held_ok no_watermark_ok passes_ok put put_sql waits_for_lock watermark);
 
 # IDs as text sort as they do as IDs.
 sub add_events
 {
 	my ($node) = @_;
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE TABLE event (id scru64 PRIMARY KEY, n integer);
 
 -- wait for whoever has this lock, but do not keep it

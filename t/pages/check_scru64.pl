@@ -279,8 +279,7 @@ start_server($standby);
 check_ok($standby, 'standby', 0, qr/^$well$/);
 $standby->append_conf('postgresql.conf', "scru64.node_spec = ''");
 $standby->reload;
-$standby->poll_query_until('app', q(SELECT scru64_node_spec() IS NULL))
-  or die 'the standby still has a node';
+$standby->poll_query_until('app', q(SELECT scru64_node_spec() IS NULL)) or die 'the standby still has a node';
 check_ok($standby, 'standby without a node', 1, qr/^no node$/);
 $standby->stop;
 

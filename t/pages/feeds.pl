@@ -238,8 +238,7 @@ run_sql($server, blocks_in('On a standby'));
 # Twice has to be seen, not refused.
 $server->safe_psql('postgres', "ALTER TABLE mail DROP CONSTRAINT mail_pkey; $write_rows");
 # Whoever moves a place can be stopped there, after the rows were handled.
-$server->safe_psql(
-	'postgres', q(
+$server->safe_psql('postgres', q(
 CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_advisory_xact_lock_shared(24);

@@ -13,8 +13,7 @@ make_realm_template();
 my $realm = realm_of_template('realm', clock => '+0');
 # what measures how long a transaction is open moves with the clock
 start_server($realm, fake_monotonic => 1);
-$realm->safe_psql(
-	'postgres', q(
+$realm->safe_psql('postgres', q(
 CREATE ROLE member LOGIN;
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO member;
 ));

@@ -22,8 +22,7 @@ $alike->stop;
 
 # The extension belongs to who owns the database and is no superuser; scru64 is in
 # a schema of its own.
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 CREATE ROLE realm_owner LOGIN;
 CREATE ROLE app LOGIN;
 CREATE DATABASE realm OWNER realm_owner;

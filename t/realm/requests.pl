@@ -11,8 +11,7 @@ my $clients = 32;
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', "max_connections = 60\nmax_prepared_transactions = 2");
 $node->start;
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 CREATE EXTENSION scru64_realm CASCADE;
 SELECT scru64_realm.set_guard('1 s', even_if_unsafe => true);
 CREATE ROLE app LOGIN;
@@ -93,8 +92,7 @@ unlike(slurp_file($node->logfile), qr/ERROR/, 'no error in the log');
 #
 # Two sessions, step by step
 #
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 TRUNCATE scru64_realm.ledger;
 SELECT scru64_realm.set_guard('30 s');
 UPDATE scru64_realm.settings SET max_ttl = '24 hours', first_ttl = '24 hours';

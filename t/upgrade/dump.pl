@@ -19,8 +19,7 @@ sub dump_of
 	my ($db) = @_;
 	my $file = PostgreSQL::Test::Utils::tempdir . "/$db.txt";
 
-	$node->command_ok([ 'pg_dump', '--create', '-f', $file, $node->connstr($db) ],
-		"$db can be dumped");
+	$node->command_ok([ 'pg_dump', '--create', '-f', $file, $node->connstr($db) ], "$db can be dumped");
 	my $text = slurp_file($file);
 	$text =~ s/^\\(un)?restrict .*\n//mg;
 	$text =~ s/\b\Q$db\E\b/DATABASE/g;
@@ -33,8 +32,7 @@ sub check_use
 {
 	my ($db, $name, $schema) = @_;
 
-	is( $node->safe_psql(
-			$db, qq(
+	is( $node->safe_psql($db, qq(
 SET search_path = public, $schema;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -42,8 +40,7 @@ EXPLAIN (COSTS OFF) SELECT FROM part WHERE id >= timestamptz '2026-01-31 00:00+0
 )) =~ s/ using \w+//r =~ s/\n +Index Cond.*//r,
 		'Index Only Scan on part_new part',
 		"$name: the index is used, and the partition that is not needed pruned");
-	is( $node->safe_psql(
-			$db, qq(
+	is( $node->safe_psql($db, qq(
 SET search_path = public, $schema;
 SHOW scru64.node_spec;
 WITH old AS MATERIALIZED (SELECT max(id) AS id FROM event), new AS (INSERT INTO event DEFAULT VALUES RETURNING *)

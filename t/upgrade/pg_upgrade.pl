@@ -113,8 +113,7 @@ sub dump_of
 	my ($node) = @_;
 	my $file = PostgreSQL::Test::Utils::tempdir . '/' . $node->name . '.txt';
 
-	command_ok([ "$bindir/pg_dump", '--create', '-f', $file, $node->connstr('everything') ],
-		$node->name . ': dumped');
+	command_ok([ "$bindir/pg_dump", '--create', '-f', $file, $node->connstr('everything') ], $node->name . ': dumped');
 	# From 16 on, a view of one table does not name it with each column.
 	return slurp_file($file)
 	  =~ s/^\\(un)?restrict .*\n|^-- Dumped .*\n|^ALTER .* SET \(pg_attver=\d+\);\n//mgr
@@ -175,8 +174,7 @@ sub check_data
 	is( $node->safe_psql('everything', 'SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid OR NOT indisready'),
 		'',
 		"$name: all indexes are valid");
-	$node->command_ok(
-		[qw(pg_amcheck --install-missing --heapallindexed --rootdescend -d everything)],
+	$node->command_ok([qw(pg_amcheck --install-missing --heapallindexed --rootdescend -d everything)],
 		"$name: amcheck finds nothing");
 	$node->safe_psql('everything', 'DROP EXTENSION amcheck');
 	foreach my $index (sort keys %finds)
@@ -260,8 +258,7 @@ INSERT INTO event DEFAULT VALUES RETURNING id > '$last', scru64_node_ctr(id) >> 
 		my $members = q(
 SELECT count(*) FROM pg_amproc WHERE amproc::text = 'btint8skipsupport' AND amproclefttype = 'scru64'::regtype
 );
-		is($with->safe_psql('everything', $members),
-			$skip_support, "$major: skip support only if it was added");
+		is($with->safe_psql('everything', $members), $skip_support, "$major: skip support only if it was added");
 		if (!$skip_support)
 		{
 			$with->safe_psql('everything', q(

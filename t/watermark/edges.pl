@@ -43,8 +43,7 @@ foreach my $prepared (0, 10)
 	my $name = "max_prepared_transactions = $prepared";
 	my $node = server_with("parallel_$prepared", "max_prepared_transactions = $prepared\n");
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE TABLE numbers AS SELECT n FROM generate_series(1, 20000) AS n;
 ALTER TABLE numbers SET (parallel_workers = 2);
 -- what a session can plan without the library

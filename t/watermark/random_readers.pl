@@ -30,8 +30,7 @@ min_parallel_table_scan_size = 0
 make_disk($server) or note('there is no compiler');
 set_clock($server, '+0');
 start_server($server);
-$server->safe_psql(
-	'postgres', q(
+$server->safe_psql('postgres', q(
 CREATE EXTENSION scru64;
 -- lax: a crash may forget the row after it was seen
 CREATE TABLE event (id scru64 PRIMARY KEY DEFAULT scru64_generate(), lax boolean DEFAULT current_setting('synchronous_commit') = 'off');

@@ -157,8 +157,7 @@ put($node, '1/8');
 	$reader->query_safe('COMMIT');
 
 	# a commit between a statement's snapshot and its call, which may be in a function
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE FUNCTION stable_watermark() RETURNS scru64 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN scru64_watermark();
@@ -192,8 +191,7 @@ $$;
 
 # One that asks twice.  Between, a transaction ends that held it back, and no snapshot
 # tells of that; and others ask, with snapshots of their own.
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 CREATE TABLE part (id scru64, kind integer, n integer) PARTITION BY LIST (kind);
 CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
 CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
@@ -301,8 +299,7 @@ SKIP:
 		[ 'a function', qr/Filter: .*stable_watermark/, 'SELECT count(*) FROM many WHERE id < stable_watermark()' ]);
 	my (@hits, $out, $err);
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE TABLE many (id scru64) WITH (parallel_workers = 2);
 INSERT INTO many SELECT scru64_min(to_timestamp(n)) FROM generate_series(1, 1000) AS n;
 CREATE TABLE indexed AS TABLE many;
