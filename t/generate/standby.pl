@@ -29,6 +29,18 @@ INSERT INTO old_event SELECT id::bigint, n FROM event;
 ));
 $primary->backup('backup');
 
+# What finds how many rows
+my @conditions = (
+	[ 'a time condition', "id >= timestamptz '2026-02-28 00:00+00'", 24 ],
+	[ 'a range of time', "id BETWEEN timestamptz '2026-01-31 12:00+00' AND timestamptz '2026-02-01 12:00+00'", 25 ],
+	[ 'time on the left', "timestamptz '2026-01-02 00:00+00' > id", 24 ],
+	[ 'scru64_min and scru64_max', "id > scru64_max('2026-01-01 00:00+00') AND id <= scru64_min('2026-01-03 00:00+00')", 47 ],
+	[ 'scru64_timestamp', "scru64_timestamp(id) < '2026-01-02 00:00+00'", 24 ],
+	[ 'a literal', "id < '0vodnvxngg00'", 0 ],
+	[ 'a comparison with what was made here', "id = scru64_from_parts('2026-01-01 05:00+00', 5)", 1 ]);
+is($primary->safe_psql('postgres', join('; ', map { "SELECT count(*) FROM event WHERE $_->[1]" } @conditions)),
+	join("\n", map { $_->[2] } @conditions), 'the primary finds them');
+
 my $refused =
   qr/ERROR:  25006: cannot execute scru64_generate\(\) during recovery
 HINT:  Generate IDs on the primary\. If a connection pooler sent the query here, it must treat this function as one that writes\./;
@@ -45,10 +57,8 @@ foreach my $preload (0, 1)
 	$standby->start;
 
 	# rows that came by replication can be read and found
-	$primary->safe_psql('postgres', "INSERT INTO ids (n) VALUES ($n)");
+	my $id = $primary->safe_psql('postgres', "INSERT INTO ids (n) VALUES ($n) RETURNING id");
 	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
-	my $id =
-	  $primary->safe_psql('postgres', "SELECT id FROM ids WHERE n = $n");
 	is($standby->safe_psql('postgres', qq(
 SET enable_seqscan = off;
 SELECT n, id, id = '$id' FROM ids WHERE id = '$id'
@@ -58,22 +68,12 @@ SELECT n, id, id = '$id' FROM ids WHERE id = '$id'
 		"$n|$id", "$mode: the standby reads IDs");
 
 	# each in a session of its own, so that nothing has loaded the library
-	foreach my $test (
-		[ 'a time condition', "id >= timestamptz '2026-02-28 00:00+00'", 24 ],
-		[ 'a range of time', "id BETWEEN timestamptz '2026-01-31 12:00+00' AND timestamptz '2026-02-01 12:00+00'", 25 ],
-		[ 'time on the left', "timestamptz '2026-01-02 00:00+00' > id", 24 ],
-		[ 'scru64_min and scru64_max', "id > scru64_max('2026-01-01 00:00+00') AND id <= scru64_min('2026-01-03 00:00+00')", 47 ],
-		[ 'scru64_timestamp', "scru64_timestamp(id) < '2026-01-02 00:00+00'", 24 ],
-		[ 'a literal', "id < '0vodnvxngg00'", 0 ],
-		[ 'a comparison with what was made here',
-			"id = scru64_from_parts('2026-01-01 05:00+00', 5)", 1 ])
+	foreach my $test (@conditions)
 	{
 		my ($name, $condition, $count) = @{$test};
 
 		is($standby->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"),
 			$count, "$mode: standby: $name");
-		is($primary->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"),
-			$count, "$mode: primary: $name");
 	}
 
 	my $plan = $standby->safe_psql('postgres', q(

@@ -190,6 +190,7 @@ sub wait_for_flush
 sub start_server
 {
 	my ($node, %params) = @_;
+
 	wait_until(
 		sub {
 			return 1 if with_clock($node, sub { $node->start(fail_ok => 1) }, %params);

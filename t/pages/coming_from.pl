@@ -190,7 +190,9 @@ my %keep = (
 
 sub kept
 {
-	return { map { $_ => $node->safe_psql('plain', $keep{$_}) } keys %keep };
+	my @kept = split(/\n/, $node->safe_psql('plain', join('; ', map { $keep{$_} } sort keys %keep)));
+
+	return { map { $_ => shift @kept } sort keys %keep };
 }
 
 # The same, had IDs another type and no default
