@@ -175,10 +175,10 @@ foreach my $when ('without a restart', 'and the server is killed')
 #
 set_clock($node, '+100');
 go_through('volume', '1/11');
-my $before = wal();
 my $clock = 100;
 my $session = open_session($node);
 $session->query_safe("SET scru64.node_spec = '1/11'");
+my $before = wal();
 foreach my $quarter (1 .. 80)
 {
 	$clock += 0.25;
