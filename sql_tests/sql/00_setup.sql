@@ -15,24 +15,7 @@ SELECT extrelocatable AS relocatable, obj_description(oid, 'pg_extension') <> ''
 FROM pg_extension
 WHERE extname = 'scru64';
 
-CREATE SCHEMA test;
-GRANT USAGE ON SCHEMA test TO PUBLIC;
-
--- What a statement raises
-CREATE FUNCTION test.error_of(
-	statement text,
-	OUT code text, OUT message text, OUT detail text, OUT hint text
-) LANGUAGE plpgsql AS $$
-BEGIN
-	EXECUTE statement;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS
-		code = RETURNED_SQLSTATE,
-		message = MESSAGE_TEXT,
-		detail = PG_EXCEPTION_DETAIL,
-		hint = PG_EXCEPTION_HINT;
-END
-$$;
+\i sql_tests/error_of.sql
 
 -- The node_id of the next ID, for a node_id_size of 8.  A string, so that the extension
 -- can be dropped.

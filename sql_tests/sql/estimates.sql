@@ -177,10 +177,63 @@ BEGIN
 	END LOOP;
 END
 $$;
-SELECT * FROM pg_temp.compare('scru64_traffic', 'id', 'n');
 
--- A column with nulls, and without an index
-SELECT * FROM pg_temp.compare('scru64_traffic', 'id_or_null', 'n_or_null');
+CREATE VIEW scru64_traffic_view AS SELECT id AS a, n AS b, i FROM scru64_traffic WHERE i > 0;
+CREATE DOMAIN scru64_domain AS scru64;
+CREATE DOMAIN scru64_bigint_domain AS bigint;
+CREATE TABLE scru64_few (i integer, id scru64, n bigint, d scru64_domain, m scru64_bigint_domain)
+	WITH (autovacuum_enabled = off);
+INSERT INTO scru64_few SELECT i, id, n, id, n FROM scru64_traffic WHERE i % 100 = 0;
+CREATE TABLE scru64_unknown WITH (autovacuum_enabled = off) AS TABLE scru64_few;
+-- An expression that has statistics
+CREATE INDEX scru64_few_id ON scru64_few ((greatest(id, '0u0000000000')));
+CREATE INDEX scru64_few_n ON scru64_few ((greatest(n, 108453036173819904)));
+-- Many equal values, so that the statistics have a list of common ones
+CREATE TABLE scru64_common (i integer, id scru64, n bigint) WITH (autovacuum_enabled = off);
+INSERT INTO scru64_common
+	SELECT t.i, s.id, s.n
+	FROM scru64_traffic AS t
+	JOIN scru64_traffic AS s
+	ON s.i = CASE WHEN t.i % 3 = 0 THEN t.i ELSE 500000 + t.i % 20 * 500 END
+	WHERE t.i <= 30000 OR t.i > 990000;
+CREATE TABLE scru64_empty (i integer, id scru64, n bigint) WITH (autovacuum_enabled = off);
+CREATE TABLE scru64_analyzed (i integer, id scru64, n bigint) WITH (autovacuum_enabled = off);
+CREATE TABLE scru64_nulls (i integer, id scru64, n bigint) WITH (autovacuum_enabled = off);
+INSERT INTO scru64_nulls SELECT i FROM generate_series(1, 1000) AS i;
+CREATE TABLE scru64_one (i integer, id scru64, n bigint) WITH (autovacuum_enabled = off);
+INSERT INTO scru64_one SELECT i, id, n FROM scru64_traffic WHERE i = 502500;
+CREATE TABLE scru64_child () INHERITS (scru64_one) WITH (autovacuum_enabled = off);
+INSERT INTO scru64_child SELECT i, id, n FROM scru64_traffic WHERE i % 50 = 0;
+CREATE TABLE scru64_parts (i integer, id scru64, n bigint) PARTITION BY RANGE (i);
+CREATE TABLE scru64_parts_1 PARTITION OF scru64_parts FOR VALUES FROM (0) TO (502500)
+	WITH (autovacuum_enabled = off);
+CREATE TABLE scru64_parts_2 PARTITION OF scru64_parts FOR VALUES FROM (502500) TO (1000001)
+	WITH (autovacuum_enabled = off);
+INSERT INTO scru64_parts SELECT i, id, n FROM scru64_traffic WHERE i % 20 = 0;
+ANALYZE scru64_few, scru64_common, scru64_analyzed, scru64_nulls, scru64_one, scru64_parts;
+SELECT what, c.*
+FROM (VALUES
+	('a column', 'scru64_traffic', 'id', 'n'),
+	('with nulls and without an index', 'scru64_traffic', 'id_or_null', 'n_or_null'),
+	('a view', 'scru64_traffic_view', 'a', 'b'),
+	('a subquery', '(SELECT * FROM scru64_traffic OFFSET 0) AS s', 's.id', 's.n'),
+	('an aggregate', '(SELECT i, max(id) AS id, max(n) AS n FROM scru64_traffic GROUP BY i) AS s', 'id', 'n'),
+	('a CTE', '(WITH t AS MATERIALIZED (SELECT * FROM scru64_traffic) SELECT * FROM t) AS s', 'id', 'n'),
+	('a union', '(SELECT * FROM scru64_traffic UNION ALL SELECT * FROM scru64_traffic) AS s', 'id', 'n'),
+	('without statistics', 'scru64_unknown', 'id', 'n'),
+	('few rows', 'scru64_few', 'id', 'n'),
+	('a domain', 'scru64_few', 'd', 'm'),
+	('an expression', 'scru64_few', 'greatest(id, ''0u0000000000'')', 'greatest(n, 108453036173819904)'),
+	('common values', 'scru64_common', 'id', 'n'),
+	('an empty table', 'scru64_empty', 'id', 'n'),
+	('an empty table that is analyzed', 'scru64_analyzed', 'id', 'n'),
+	('nothing but nulls', 'scru64_nulls', 'id', 'n'),
+	('one value', 'ONLY scru64_one', 'id', 'n'),
+	('inheritance', 'scru64_one', 'id', 'n'),
+	('partitions', 'scru64_parts', 'id', 'n')
+) AS v (what, relation, id, n), pg_temp.compare(relation, id, n) AS c;
+DROP VIEW scru64_traffic_view;
+DROP INDEX scru64_few_id, scru64_few_n;
 
 -- By index, and by bitmap
 SET enable_seqscan = off;
@@ -192,83 +245,9 @@ RESET enable_seqscan;
 RESET enable_indexscan;
 RESET enable_indexonlyscan;
 
--- A subquery, a view, an alias, a CTE
-CREATE VIEW scru64_traffic_view AS SELECT id AS a, n AS b, i FROM scru64_traffic WHERE i > 0;
-SELECT * FROM pg_temp.compare('scru64_traffic_view', 'a', 'b');
-SELECT * FROM pg_temp.compare('(SELECT * FROM scru64_traffic OFFSET 0) AS s', 's.id', 's.n');
-SELECT * FROM pg_temp.compare(
-	'(SELECT i, max(id) AS id, max(n) AS n FROM scru64_traffic GROUP BY i) AS s', 'id', 'n');
-SELECT * FROM pg_temp.compare(
-	'(WITH t AS MATERIALIZED (SELECT * FROM scru64_traffic) SELECT * FROM t) AS s', 'id', 'n');
-SELECT * FROM pg_temp.compare(
-	'(SELECT * FROM scru64_traffic UNION ALL SELECT * FROM scru64_traffic) AS s', 'id', 'n');
-DROP VIEW scru64_traffic_view;
-
--- A domain
-CREATE DOMAIN scru64_domain AS scru64;
-CREATE DOMAIN scru64_bigint_domain AS bigint;
-CREATE TABLE scru64_few (i integer, id scru64, n bigint, d scru64_domain, m scru64_bigint_domain)
-	WITH (autovacuum_enabled = off);
-INSERT INTO scru64_few SELECT i, id, n, id, n FROM scru64_traffic WHERE i % 100 = 0;
--- Without statistics
-SELECT * FROM pg_temp.compare('scru64_few', 'id', 'n');
-ANALYZE scru64_few;
-SELECT * FROM pg_temp.compare('scru64_few', 'id', 'n');
-SELECT * FROM pg_temp.compare('scru64_few', 'd', 'm');
-
--- An expression that has statistics
-CREATE INDEX scru64_few_id ON scru64_few ((greatest(id, '0u0000000000')));
-CREATE INDEX scru64_few_n ON scru64_few ((greatest(n, 108453036173819904)));
-ANALYZE scru64_few;
-SELECT * FROM pg_temp.compare('scru64_few', 'greatest(id, ''0u0000000000'')',
-							  'greatest(n, 108453036173819904)');
-DROP INDEX scru64_few_id, scru64_few_n;
-
--- Many equal values, so that the statistics have a list of common ones
-CREATE TABLE scru64_common (i integer, id scru64, n bigint) WITH (autovacuum_enabled = off);
-INSERT INTO scru64_common
-	SELECT t.i, s.id, s.n
-	FROM scru64_traffic AS t
-	JOIN scru64_traffic AS s
-	ON s.i = CASE WHEN t.i % 3 = 0 THEN t.i ELSE 500000 + t.i % 20 * 500 END
-	WHERE t.i <= 30000 OR t.i > 990000;
-ANALYZE scru64_common;
-SELECT * FROM pg_temp.compare('scru64_common', 'id', 'n');
-
--- An empty table
-CREATE TABLE scru64_empty (i integer, id scru64, n bigint) WITH (autovacuum_enabled = off);
-SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
-ANALYZE scru64_empty;
-SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
-
--- Nothing but nulls
-INSERT INTO scru64_empty SELECT i FROM generate_series(1, 1000) AS i;
-ANALYZE scru64_empty;
-SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
--- One value
-INSERT INTO scru64_empty SELECT i, id, n FROM scru64_traffic WHERE i = 502500;
-DELETE FROM scru64_empty WHERE id IS NULL;
-VACUUM ANALYZE scru64_empty;
-SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
-
--- Inheritance and partitions
-CREATE TABLE scru64_child () INHERITS (scru64_empty) WITH (autovacuum_enabled = off);
-INSERT INTO scru64_child SELECT i, id, n FROM scru64_traffic WHERE i % 50 = 0;
-ANALYZE scru64_empty;
-SELECT * FROM pg_temp.compare('scru64_empty', 'id', 'n');
-CREATE TABLE scru64_parts (i integer, id scru64, n bigint) PARTITION BY RANGE (i);
-CREATE TABLE scru64_parts_1 PARTITION OF scru64_parts FOR VALUES FROM (0) TO (502500)
-	WITH (autovacuum_enabled = off);
-CREATE TABLE scru64_parts_2 PARTITION OF scru64_parts FOR VALUES FROM (502500) TO (1000001)
-	WITH (autovacuum_enabled = off);
-INSERT INTO scru64_parts SELECT i, id, n FROM scru64_traffic WHERE i % 20 = 0;
-ANALYZE scru64_parts;
-SELECT * FROM pg_temp.compare('scru64_parts', 'id', 'n');
-
 --
 -- Parameters
 --
-SET plan_cache_mode = force_generic_plan;
 PREPARE above_id (scru64) AS SELECT FROM scru64_traffic WHERE id > $1;
 PREPARE above_n (bigint) AS SELECT FROM scru64_traffic WHERE n > $1;
 PREPARE between_id (scru64, scru64) AS SELECT FROM scru64_traffic WHERE id BETWEEN $1 AND $2;
@@ -281,15 +260,8 @@ SELECT mode, pg_temp.alike(pg_temp.estimate(format('EXECUTE above_id (%L)', :'la
 					 pg_temp.estimate(format('EXECUTE between_n (%L, %L)', :'low', :'high'))) AS between_,
 	   pg_temp.alike(pg_temp.estimate(format('EXECUTE equal_id (%L)', :'low_id')),
 					 pg_temp.estimate(format('EXECUTE equal_n (%L)', :'low'))) AS equal
-FROM current_setting('plan_cache_mode') AS mode;
-SET plan_cache_mode = force_custom_plan;
-SELECT mode, pg_temp.alike(pg_temp.estimate(format('EXECUTE above_id (%L)', :'last_500_id')),
-						   pg_temp.estimate(format('EXECUTE above_n (%L)', :'last_500'))) AS above,
-	   pg_temp.alike(pg_temp.estimate(format('EXECUTE between_id (%L, %L)', :'low_id', :'high_id')),
-					 pg_temp.estimate(format('EXECUTE between_n (%L, %L)', :'low', :'high'))) AS between_,
-	   pg_temp.alike(pg_temp.estimate(format('EXECUTE equal_id (%L)', :'low_id')),
-					 pg_temp.estimate(format('EXECUTE equal_n (%L)', :'low'))) AS equal
-FROM current_setting('plan_cache_mode') AS mode;
+FROM unnest(ARRAY['force_generic_plan', 'force_custom_plan']) AS wanted,
+	 set_config('plan_cache_mode', wanted, false) AS mode;
 RESET plan_cache_mode;
 DEALLOCATE ALL;
 
@@ -495,5 +467,6 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_seqscan;
 
-DROP TABLE scru64_traffic, scru64_few, scru64_common, scru64_empty, scru64_child, scru64_parts;
+DROP TABLE scru64_traffic, scru64_few, scru64_unknown, scru64_common, scru64_empty, scru64_analyzed, scru64_nulls,
+	scru64_one, scru64_child, scru64_parts;
 DROP DOMAIN scru64_domain, scru64_bigint_domain;

@@ -21,15 +21,10 @@ SET datestyle = 'ISO';
 -- No node
 --
 SET scru64.node_spec = '';
-SELECT scru64_generate();
-\echo :SQLSTATE
-SELECT * FROM scru64_generate(3);
-\echo :SQLSTATE
-SELECT scru64_check();
-\echo :SQLSTATE
 CREATE TEMP TABLE item (id scru64 DEFAULT scru64_generate() PRIMARY KEY, i integer);
-INSERT INTO item (i) VALUES (1);
-\echo :SQLSTATE
+SELECT statement, e.*
+FROM unnest(ARRAY['SELECT scru64_generate()', 'SELECT * FROM scru64_generate(3)', 'SELECT scru64_check()',
+				  'INSERT INTO item (i) VALUES (1)']) AS statement, test.error_of(statement) AS e;
 SELECT count(*) FROM item;
 
 --
@@ -76,13 +71,10 @@ FROM (
 	SELECT id, lag(id) OVER (ORDER BY place) AS previous
 	FROM scru64_generate(100000) WITH ORDINALITY AS g (id, place)
 ) AS generated;
-SELECT count(*) FROM scru64_generate(0);
-SELECT count(*) FROM scru64_generate(1);
-SELECT count(*) FROM scru64_generate(NULL);
-SELECT scru64_generate(-1) LIMIT 1;
-SELECT * FROM scru64_generate(-1);
-\echo :SQLSTATE
-SELECT scru64_generate(-2147483648) LIMIT 1;
+SELECT asked, (SELECT count(*) FROM scru64_generate(asked)) AS given FROM unnest('{0,1,NULL}'::integer[]) AS asked;
+SELECT statement, e.*
+FROM unnest(ARRAY['SELECT scru64_generate(-1) LIMIT 1', 'SELECT * FROM scru64_generate(-1)',
+				  'SELECT scru64_generate(-2147483648) LIMIT 1']) AS statement, test.error_of(statement) AS e;
 SELECT count(*) FROM (SELECT scru64_generate(3) OFFSET 0) AS g;
 SELECT count(*) FROM (SELECT * FROM scru64_generate(1000) LIMIT 5) AS g;
 SELECT scru64_generate(1) > max(id) AS is_later FROM scru64_generate(count => 5) AS g (id);
@@ -157,6 +149,8 @@ FROM (SELECT pg_temp.generate_as(((100::bigint << 24) + (821 << 12) + 5)::scru64
 --
 -- A setting's scope is the node's.
 --
+\pset format unaligned
+\pset tuples_only on
 SET scru64.node_spec = '42/8';
 SELECT test.node();
 BEGIN;
@@ -188,6 +182,8 @@ SELECT pg_temp.node_41(), test.node();
 SET scru64.node_spec = '';
 SELECT test.node();
 SET scru64.node_spec = '42/8';
+\pset tuples_only off
+\pset format aligned
 
 --
 -- node_prev: the generator goes on after that ID. Its time is ahead of the

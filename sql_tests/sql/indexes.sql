@@ -66,6 +66,7 @@ INSERT INTO question
 		('id <= ''zzzzzzzzzzzz''', 'n <= 4738381338321616895'),
 		('shuffled = %3$L', 'm = %3$s'),
 		('shuffled IN (%1$L, %2$L, %3$L)', 'm IN (%1$s, %2$s, %3$s)'),
+		('shuffled = ANY (ARRAY(SELECT shuffled FROM scru64_indexed WHERE m %% 1000 = 0))', 'm %% 1000 = 0'),
 		('shuffled BETWEEN %1$L AND %2$L', 'm BETWEEN %1$s AND %2$s')
 	) AS v (condition, same);
 SELECT * FROM pg_temp.compare('scru64_indexed');
@@ -102,15 +103,17 @@ SELECT :high - n AS distance FROM scru64_indexed WHERE id BETWEEN :'low_id' AND 
 ORDER BY id DESC LIMIT 5;
 SELECT * FROM pg_temp.compare('scru64_indexed');
 -- min and max look at one end of the index, and not at the table.
-SELECT pg_temp.scans('SELECT min(id) FROM scru64_indexed');
-SELECT pg_temp.scans('SELECT max(id) FROM scru64_indexed');
-SELECT pg_temp.scans('SELECT max(shuffled) FROM scru64_indexed WHERE shuffled < ''0uzzzzzzzzzz''');
+SELECT query, pg_temp.scans(query) AS scan
+FROM unnest(ARRAY[
+	'SELECT min(id) FROM scru64_indexed',
+	'SELECT max(id) FROM scru64_indexed',
+	'SELECT max(shuffled) FROM scru64_indexed WHERE shuffled < ''0uzzzzzzzzzz''',
+	'SELECT id FROM scru64_indexed ORDER BY id',
+	'SELECT count(*) FROM scru64_indexed WHERE id < ''0u2pf62ji4b9''']) AS query;
 SELECT min(id)::bigint = min(n) AS min, max(id)::bigint = max(n) AS max,
 	   min(shuffled)::bigint = min(m) AS shuffled_min,
 	   max(shuffled)::bigint = max(m) AS shuffled_max
 FROM scru64_indexed;
-SELECT pg_temp.scans('SELECT id FROM scru64_indexed ORDER BY id');
-SELECT pg_temp.scans('SELECT count(*) FROM scru64_indexed WHERE id < ''0u2pf62ji4b9''');
 SELECT count(*) FILTER (WHERE id <= previous) AS out_of_order, count(*)
 FROM (
 	SELECT shuffled, lag(shuffled) OVER (ORDER BY shuffled) FROM scru64_indexed
@@ -197,71 +200,50 @@ DROP INDEX scru64_indexed_id, scru64_indexed_shuffled;
 -- than a quarter of the table shows that the index is not only right but of
 -- use.
 --
-CREATE FUNCTION pg_temp.reads_little(query text, OUT scan text, OUT reads_little boolean)
-LANGUAGE plpgsql AS $$
-DECLARE
-	plan jsonb;
-	node jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
-	SELECT n INTO STRICT node
-	FROM jsonb_path_query(plan, 'strict $.**') AS n
-	WHERE n ->> 'Node Type' = 'Bitmap Heap Scan';
-	scan = concat_ws(' ', node ->> 'Node Type', node #>> '{Plans,0,Node Type}',
-					 node #>> '{Plans,0,Index Name}');
-	reads_little = (node ->> 'Lossy Heap Blocks')::bigint
-		< pg_relation_size('scru64_indexed') / current_setting('block_size')::bigint / 4;
-END
-$$;
 SELECT 4 * 8192 / current_setting('block_size')::integer AS pages_of_32_kb \gset
 SELECT format('SELECT n FROM scru64_indexed WHERE id BETWEEN %L AND %L', :'low_id', :'high_id') AS range,
 	   format('SELECT n FROM scru64_indexed WHERE id = %L', :'low_id') AS equal,
 	   format('SELECT n FROM scru64_indexed WHERE shuffled = %L', :'one_id') AS shuffled \gset
+-- Make such an index, and see whether each of the queries uses it and reads little, and all questions
+CREATE FUNCTION pg_temp.try_brin(
+	columns text, pages integer, queries text[],
+	OUT reads_little boolean[], OUT questions bigint, OUT not_empty bigint, OUT differing text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+	query text;
+	plan jsonb;
+	node jsonb;
+BEGIN
+	EXECUTE format('CREATE INDEX scru64_brin ON scru64_indexed USING brin (%s) WITH (pages_per_range = %s)', columns, pages);
+	FOREACH query IN ARRAY queries LOOP
+		EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+		SELECT n INTO STRICT node
+		FROM jsonb_path_query(plan, 'strict $.**') AS n
+		WHERE n ->> 'Node Type' = 'Bitmap Heap Scan' AND n #>> '{Plans,0,Index Name}' = 'scru64_brin';
+		reads_little = reads_little || ((node ->> 'Lossy Heap Blocks')::bigint
+			< pg_relation_size('scru64_indexed') / current_setting('block_size')::bigint / 4);
+	END LOOP;
+	SELECT c.questions, c.not_empty, c.differing INTO questions, not_empty, differing FROM pg_temp.compare('scru64_indexed') AS c;
+	DROP INDEX scru64_brin;
+END
+$$;
+SELECT * FROM pg_temp.try_brin('id', :pages_of_32_kb, ARRAY[:'range', :'equal']);
 
-CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = :pages_of_32_kb);
-EXPLAIN (COSTS OFF)
-	SELECT n FROM scru64_indexed WHERE id BETWEEN :'low_id' AND :'high_id';
-SELECT * FROM pg_temp.reads_little(:'range');
-SELECT * FROM pg_temp.reads_little(:'equal');
-SELECT * FROM pg_temp.compare('scru64_indexed');
-DROP INDEX scru64_brin;
-
--- Strays in all page ranges spoil minmax, and do not spoil minmax-multi.
+-- Strays in all page ranges spoil minmax, and do not spoil minmax-multi. Bloom is for equality, in
+-- no order.
 ALTER TABLE scru64_indexed
 	ALTER id TYPE scru64 USING
 		CASE 0 WHEN n % 97 THEN 'zzzzzzzzzzzz' WHEN n % 89 THEN '000000000000' ELSE id END,
 	ALTER n TYPE bigint USING
 		CASE 0 WHEN n % 97 THEN 4738381338321616895 WHEN n % 89 THEN 0 ELSE n END;
 VACUUM (FREEZE, ANALYZE) scru64_indexed;
-CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = :pages_of_32_kb);
-SELECT * FROM pg_temp.reads_little(:'range');
-SELECT * FROM pg_temp.compare('scru64_indexed');
-DROP INDEX scru64_brin;
-CREATE INDEX scru64_brin ON scru64_indexed
-	USING brin (id scru64_minmax_multi_ops) WITH (pages_per_range = :pages_of_32_kb);
-EXPLAIN (COSTS OFF)
-	SELECT n FROM scru64_indexed WHERE id BETWEEN :'low_id' AND :'high_id';
-SELECT * FROM pg_temp.reads_little(:'range');
-SELECT * FROM pg_temp.reads_little(:'equal');
-SELECT * FROM pg_temp.compare('scru64_indexed');
-DROP INDEX scru64_brin;
-CREATE INDEX scru64_brin ON scru64_indexed
-	USING brin (id scru64_minmax_multi_ops (values_per_range = 8)) WITH (pages_per_range = :pages_of_32_kb);
-SELECT * FROM pg_temp.compare('scru64_indexed');
-DROP INDEX scru64_brin;
-
--- Bloom: equality, in no order.
-CREATE INDEX scru64_brin ON scru64_indexed
-	USING brin (shuffled scru64_bloom_ops (n_distinct_per_range = 1000))
-	WITH (pages_per_range = :pages_of_32_kb);
-EXPLAIN (COSTS OFF) SELECT n FROM scru64_indexed WHERE shuffled = :'one_id';
-SELECT * FROM pg_temp.reads_little(:'shuffled');
-SELECT * FROM pg_temp.compare('scru64_indexed');
-SELECT count(*) AS wanted, count(*) FILTER (WHERE found_rows <> 1) AS wrong
-FROM (SELECT shuffled FROM scru64_indexed WHERE m % 1000 = 0) AS w,
-	 LATERAL (SELECT count(*) FROM scru64_indexed AS t
-			  WHERE t.shuffled = w.shuffled) AS l (found_rows);
-DROP INDEX scru64_brin;
+SELECT columns, b.*
+FROM (VALUES
+	('id', ARRAY[:'range']),
+	('id scru64_minmax_multi_ops', ARRAY[:'range', :'equal']),
+	('id scru64_minmax_multi_ops (values_per_range = 8)', '{}'),
+	('shuffled scru64_bloom_ops (n_distinct_per_range = 1000)', ARRAY[:'shuffled'])
+) AS v (columns, queries), pg_temp.try_brin(columns, :pages_of_32_kb, queries) AS b;
 
 -- What is inserted later is found too, whether summarized or not.
 CREATE INDEX scru64_brin ON scru64_indexed USING brin (id) WITH (pages_per_range = :pages_of_32_kb);
@@ -310,13 +292,11 @@ INSERT INTO scru64_tagged
 	FROM generate_series(1, 2000) AS i,
 		 LATERAL (SELECT ARRAY[i, i % 10, i % 100]::bigint[]) AS v (ns);
 CREATE INDEX scru64_tagged_ids ON scru64_tagged USING gin (ids);
-EXPLAIN (COSTS OFF) SELECT * FROM scru64_tagged WHERE ids @> '{000000000007}';
-SELECT count(*) FROM scru64_tagged WHERE ids @> '{000000000007}';
-SELECT count(*) FROM scru64_tagged WHERE ns @> '{7}';
-SELECT count(*) FROM scru64_tagged WHERE ids && '{000000000007,000000000014}';
-SELECT count(*) FROM scru64_tagged WHERE ns && '{7,40}';
-SELECT count(*) FROM scru64_tagged WHERE ids <@ '{000000000006,00000000001u}';
-SELECT count(*) FROM scru64_tagged WHERE ns <@ '{6,66}';
-SELECT count(*) FROM scru64_tagged WHERE ids = '{0000000000zz,000000000005,00000000002n}';
-SELECT count(*) FROM scru64_tagged WHERE ns = '{1295,5,95}';
+TRUNCATE question;
+INSERT INTO question VALUES
+	('ids @> ''{000000000007}''', 'ns @> ''{7}'''),
+	('ids && ''{000000000007,000000000014}''', 'ns && ''{7,40}'''),
+	('ids <@ ''{000000000006,00000000001u}''', 'ns <@ ''{6,66}'''),
+	('ids = ''{0000000000zz,000000000005,00000000002n}''', 'ns = ''{1295,5,95}''');
+SELECT * FROM pg_temp.compare('scru64_tagged', 'scru64_tagged_ids');
 DROP TABLE scru64_tagged;

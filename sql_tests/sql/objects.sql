@@ -28,7 +28,8 @@ JOIN pg_language AS l ON l.oid = p.prolang
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 
 -- Every one is strict (an aggregate by its transition function) and runs as its
--- caller, with the caller's settings; all but two are parallel safe.
+-- caller, with the caller's settings; all are parallel safe, but for what a superuser does to the
+-- whole server, and the watermark, which the session finds itself.
 SELECT p.oid::regprocedure AS function
 FROM member
 JOIN pg_proc AS p ON p.oid = objid AND catalog = 'pg_proc'::regclass

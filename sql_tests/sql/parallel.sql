@@ -21,14 +21,6 @@ INSERT INTO scru64_parallel
 						 % 4738381338321616896) AS v (n);
 VACUUM (FREEZE, ANALYZE) scru64_parallel;
 
--- Nothing of this extension keeps a plan from being parallel, but for what a
--- superuser does to the whole server; and the watermark is found by the session itself.
-SELECT string_agg(proname, ', ' ORDER BY proname) FILTER (WHERE proparallel <> 's') AS not_safe, count(*) > 20 AS many
-FROM pg_proc
-JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = pg_proc.oid
-JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
-WHERE e.extname = 'scru64' AND d.deptype = 'e';
-
 -- Scan, with input, output and comparison in the workers; partial aggregates
 EXPLAIN (COSTS OFF)
 	SELECT count(*), min(id), max(id), count(*) FILTER (WHERE id::text::scru64 <> id)

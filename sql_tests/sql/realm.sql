@@ -1,37 +1,16 @@
 --
 -- A realm: lease, renew, release, split, in a database of its own.
 --
-\set original :DBNAME
-\set SHOW_CONTEXT never
-SET client_min_messages = warning;
-DROP DATABASE IF EXISTS scru64_regression_realm;
-RESET client_min_messages;
-CREATE DATABASE scru64_regression_realm TEMPLATE template0;
-\c scru64_regression_realm
-SET lc_messages = 'C';
-SET TimeZone = 'UTC';
-SET DateStyle = 'ISO, YMD';
-SET client_min_messages = warning;
-CREATE EXTENSION scru64;
-RESET client_min_messages;
-CREATE EXTENSION scru64_realm;
+SELECT current_user AS realm_owner, '2026-12-01 12:00:00+00' AS now \gset
+\i sql_tests/realm.sql
 -- New leases are for a day, too; what they are for else: realm_limits.sql
 UPDATE scru64_realm.settings SET max_ttl = '24 hours', first_ttl = '24 hours';
 
 SELECT extrelocatable, obj_description(oid, 'pg_extension') <> '' AS has_comment
 FROM pg_extension WHERE extname = 'scru64_realm';
 
--- The realm's clock, to be moved
-CREATE TABLE test_clock (now timestamptz);
-INSERT INTO test_clock VALUES ('2026-12-01 12:00:00+00');
-CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
-	RETURN (SELECT now FROM test_clock);
 -- On a slow machine the transactions here are longer than others may be.
 CREATE OR REPLACE FUNCTION scru64_realm_internal.keep_short() RETURNS void LANGUAGE sql AS '';
--- Of what was generated on this server, by other tests too, the realm sees one node.
-ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
-CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
-	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
 CREATE FUNCTION node_of(node_spec text) RETURNS text
 	LANGUAGE sql RETURN (SELECT node_id || '/' || node_id_size FROM scru64_parse_node_spec(node_spec));
 
@@ -90,12 +69,9 @@ SELECT node_id, node_id_size, node, holder, granted_at, expires_at, last_id FROM
 SELECT scru64_realm.release(:'lease_id', scru64_from_parts('2026-12-01 13:00:10+00', 88));
 SELECT node_id, node_id_size, node, holder, granted_at, expires_at, last_id FROM scru64_realm.leases;
 -- its end is its end
-SELECT scru64_realm.renew(:'lease_id') IS NULL;
-\echo :SQLSTATE
-SELECT scru64_realm.release(:'lease_id');
-\echo :SQLSTATE
-SELECT scru64_realm.split(:'lease_id', 9);
-\echo :SQLSTATE
+SELECT call, e.*
+FROM unnest(ARRAY['renew(%L)', 'release(%L)', 'split(%L, 9)']) AS call,
+	 test.error_of(format('SELECT scru64_realm.' || call, :'lease_id')) AS e;
 -- not before the guard time is over
 SELECT scru64_realm.lease(8, 'app 2', node_id => 0);
 \echo :SQLSTATE
@@ -205,41 +181,42 @@ SELECT lease_id FROM scru64_realm.lease(4, 'service') \gset
 SELECT count(*), min(node_of(node_spec)) FROM scru64_realm.split(:'lease_id', 16);
 ROLLBACK;
 SELECT lease_id FROM scru64_realm.lease(4, 'service') \gset
-SELECT scru64_realm.split(:'lease_id', 17);
-\echo :SQLSTATE
-SELECT scru64_realm.split(:'lease_id', 4);
-SELECT scru64_realm.split(:'lease_id', 3);
-SELECT scru64_realm.split(:'lease_id', 24);
-SELECT scru64_realm.split(:'lease_id', NULL);
-SELECT scru64_realm.split(NULL, 8);
+SELECT call, e.*
+FROM unnest(ARRAY['split(%L, 17)', 'split(%L, 4)', 'split(%L, 3)', 'split(%L, 24)', 'split(%L, NULL)', 'split(NULL, 8)']) AS call,
+	 test.error_of(format('SELECT scru64_realm.' || call, :'lease_id')) AS e;
 SELECT node FROM scru64_realm.leases;
 
 --
 -- What cannot be
 --
-SELECT scru64_realm.lease(0, 'x');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(24, 'x');
-SELECT scru64_realm.lease(-1, 'x');
-SELECT scru64_realm.lease(2147483647, 'x');
-SELECT scru64_realm.lease(NULL, 'x');
-SELECT scru64_realm.lease(8, NULL);
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, '');
-SELECT scru64_realm.lease(8, repeat('x', 201));
-SELECT scru64_realm.lease(8, 'x', '0');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, 'x', '-1 s');
-SELECT scru64_realm.lease(8, 'x', '1 mon -35 days');
-SELECT scru64_realm.lease(8, 'x', '-12 mons +361 days');
+SELECT call, e.*
+FROM (VALUES
+	('lease(0, ''x'')'),
+	('lease(24, ''x'')'),
+	('lease(-1, ''x'')'),
+	('lease(2147483647, ''x'')'),
+	('lease(NULL, ''x'')'),
+	('lease(8, NULL)'),
+	('lease(8, '''')'),
+	('lease(8, repeat(''x'', 201))'),
+	('lease(8, ''x'', ''0'')'),
+	('lease(8, ''x'', ''-1 s'')'),
+	('lease(8, ''x'', ''1 mon -35 days'')'),
+	('lease(8, ''x'', ''-12 mons +361 days'')'),
+	('lease(8, ''x'', node_id => 256)'),
+	('lease(8, ''x'', node_id => -1)'),
+	('lease(8, ''x'', node_id => 48, within => ''4/4'')'),
+	('lease(3, ''x'', within => ''4/4'')'),
+	('renew(NULL)'),
+	('renew(''00000000-0000-0000-0000-000000000000'')'),
+	('release(NULL)'),
+	('release(''00000000-0000-0000-0000-000000000000'')'),
+	('renew(%L, ''0'')')
+) AS v (call), test.error_of(format('SELECT scru64_realm.' || call, :'lease_id')) AS e;
 -- compared as it is added: a year has 365.25 days, and a month 30
 BEGIN;
 SELECT expires_at - granted_at AS promised FROM scru64_realm.lease(8, 'x', '1 year -365 days');
 ROLLBACK;
-SELECT scru64_realm.lease(8, 'x', node_id => 256);
-SELECT scru64_realm.lease(8, 'x', node_id => -1);
-SELECT scru64_realm.lease(8, 'x', node_id => 48, within => '4/4');
-SELECT scru64_realm.lease(3, 'x', within => '4/4');
 DO $$
 DECLARE
 	spec text;
@@ -256,23 +233,18 @@ BEGIN
 	END LOOP;
 END
 $$;
-SELECT scru64_realm.renew(NULL);
-\echo :SQLSTATE
-SELECT scru64_realm.renew('00000000-0000-0000-0000-000000000000');
-\echo :SQLSTATE
-SELECT scru64_realm.release(NULL);
-SELECT scru64_realm.release('00000000-0000-0000-0000-000000000000');
-SELECT scru64_realm.renew(:'lease_id', '0');
 -- last IDs that are not
 SELECT node_id, node_id_size FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
 UPDATE test_clock SET now = '2026-12-03 00:00:00+00';
 SELECT lease_id FROM scru64_realm.lease(8, 'app 4', node_id => 200) \gset
-SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:00+00', (201 << 16)));
-\echo :SQLSTATE
-SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:00+00', (200 << 16) - 1));
--- in the lease's window, whatever the clock says, and not outside; one below a known one is no news
-SELECT scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-04 00:00:00.256+00', (200 << 16)));
-\echo :SQLSTATE
+SELECT e.*
+FROM (VALUES
+	('2026-12-03 00:00:00+00', 201 << 16),
+	('2026-12-03 00:00:00+00', (200 << 16) - 1),
+	('2026-12-04 00:00:00.256+00', 200 << 16)
+) AS v (ts, node_ctr),
+	 test.error_of(format('SELECT scru64_realm.renew(%L, last_id => scru64_from_parts(%L, %s))', :'lease_id', ts, node_ctr)) AS e;
+-- in the lease's window, whatever the clock says; one below a known one is no news
 SELECT expires_at FROM scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:59:00+00', (200 << 16)));
 SELECT expires_at FROM scru64_realm.renew(:'lease_id', last_id => scru64_from_parts('2026-12-03 00:00:29+00', (200 << 16)));
 SELECT expires_at FROM scru64_realm.renew(:'lease_id', last_id => (200 << 16)::bigint::scru64);
@@ -335,17 +307,18 @@ SELECT occupied_until - expires_at AS guard FROM scru64_realm.ledger WHERE lease
 SELECT count(*) FROM scru64_realm.renew(:'lease_id', '2 hours');
 SELECT occupied_until - expires_at AS guard FROM scru64_realm.ledger WHERE lease_id = :'lease_id';
 SELECT scru64_realm.set_guard('11 s');
-SELECT scru64_realm.set_guard('10.999 s');
-\echo :SQLSTATE
-SELECT scru64_realm.set_guard('0', even_if_unsafe => NULL);
+SELECT call, e.*
+FROM (VALUES
+	('set_guard(''10.999 s'')'),
+	('set_guard(''0'', even_if_unsafe => NULL)'),
+	('set_guard(''-1 s'', true)'),
+	('set_guard(NULL)'),
+	('set_guard(''1 day 1 s'')'),
+	('set_guard(''-12 mons +361 days'', true)')
+) AS v (call), test.error_of('SELECT scru64_realm.' || call) AS e;
 SELECT scru64_realm.set_guard('0', even_if_unsafe => true);
 SELECT guard FROM scru64_realm.settings;
 SELECT scru64_realm.set_guard('1 minute');
-SELECT scru64_realm.set_guard('-1 s', true);
-\echo :SQLSTATE
-SELECT scru64_realm.set_guard(NULL);
-SELECT scru64_realm.set_guard('1 day 1 s');
-SELECT scru64_realm.set_guard('-12 mons +361 days', true);
 SELECT count(*) FROM scru64_realm.settings;
 
 --
@@ -440,10 +413,9 @@ UPDATE test_clock SET now = now + '100 days';
 SELECT scru64_realm.prune('1000 years');
 SELECT scru64_realm.prune('90 days');
 SELECT holder FROM scru64_realm.ledger ORDER BY holder;
-SELECT scru64_realm.prune('-1 s');
-\echo :SQLSTATE
-SELECT scru64_realm.prune('-12 mons +361 days');
-SELECT scru64_realm.prune(NULL);
+SELECT call, e.*
+FROM unnest(ARRAY['prune(''-1 s'')', 'prune(''-12 mons +361 days'')', 'prune(NULL)']) AS call,
+	 test.error_of('SELECT scru64_realm.' || call) AS e;
 
 --
 -- Nobody gets around the constraint, not even the owner.

@@ -2,8 +2,6 @@
 -- What a realm promises at most, requests that are repeated, leases that are revoked,
 -- and what its owner sets: in a database of its own.
 --
-\set original :DBNAME
-\set SHOW_CONTEXT never
 SET client_min_messages = warning;
 DROP DATABASE IF EXISTS scru64_regression_realm;
 DROP DATABASE IF EXISTS scru64_regression_realm_copy;
@@ -11,26 +9,9 @@ DROP ROLE IF EXISTS regress_realm_owner, regress_realm_app;
 RESET client_min_messages;
 CREATE ROLE regress_realm_owner;
 CREATE ROLE regress_realm_app;
-CREATE DATABASE scru64_regression_realm TEMPLATE template0 OWNER regress_realm_owner;
-\c scru64_regression_realm
-SET lc_messages = 'C';
-SET TimeZone = 'UTC';
-SET DateStyle = 'ISO, YMD';
-SET client_min_messages = warning;
-CREATE EXTENSION scru64;
-RESET client_min_messages;
-SET SESSION AUTHORIZATION regress_realm_owner;
-CREATE EXTENSION scru64_realm;
+SELECT 'regress_realm_owner' AS realm_owner, '2027-01-01 12:00:00+00' AS now \gset
+\i sql_tests/realm.sql
 SELECT guard, max_ttl, first_ttl, next_max_ttl, next_first_ttl, next_from FROM scru64_realm.settings;
-
--- The realm's clock, to be moved; and of what was generated on this server, one node
-CREATE TABLE test_clock (now timestamptz);
-INSERT INTO test_clock VALUES ('2027-01-01 12:00:00+00');
-CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
-	RETURN (SELECT now FROM test_clock);
-ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
-CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
-	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO regress_realm_app;
 
 --
@@ -92,20 +73,16 @@ FROM scru64_realm.lease(8, 'app', '60 seconds', within => '3/4', request => '111
 SELECT lease_id, granted_at = realm_clock AS same
 FROM scru64_realm.lease(8, 'app', '60 seconds', 48, within => '3/4', request => '11111111-2222-4333-8444-555555555555');
 COMMIT;
-SELECT scru64_realm.lease(9, 'app', '1 minute', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, 'other', '1 minute', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, 'app', '61 s', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, 'app', within => '3/4', request => '11111111-2222-4333-8444-555555555555');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, 'app', '1 minute', request => '11111111-2222-4333-8444-555555555555');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, 'app', '1 minute', within => '0x3/4', request => '11111111-2222-4333-8444-555555555555');
-\echo :SQLSTATE
-SELECT scru64_realm.lease(8, 'app', '1 minute', 49, within => '3/4', request => '11111111-2222-4333-8444-555555555555');
-\echo :SQLSTATE
+SELECT asked, e.*
+FROM (VALUES
+	('9, ''app'', ''1 minute'', within => ''3/4'''),
+	('8, ''other'', ''1 minute'', within => ''3/4'''),
+	('8, ''app'', ''61 s'', within => ''3/4'''),
+	('8, ''app'', within => ''3/4'''),
+	('8, ''app'', ''1 minute'''),
+	('8, ''app'', ''1 minute'', within => ''0x3/4'''),
+	('8, ''app'', ''1 minute'', 49, within => ''3/4''')
+) AS v (asked), test.error_of(format('SELECT scru64_realm.lease(%s, request => ''11111111-2222-4333-8444-555555555555'')', asked)) AS e;
 SELECT node, holder FROM scru64_realm.leases;
 DELETE FROM scru64_realm.ledger;
 
@@ -162,10 +139,8 @@ SELECT scru64_realm.revoke('abcdef2222224333-8444-555555555555');
 SELECT holder, revoked_at IS NOT NULL AS revoked FROM scru64_realm.leases WHERE node_id_size = 8 ORDER BY node_id DESC LIMIT 3;
 ROLLBACK;
 SELECT node, holder, expires_at, revoked_at FROM scru64_realm.leases;
-SELECT scru64_realm.renew(:'lease_id');
-\echo :SQLSTATE
-SELECT scru64_realm.split(:'lease_id', 9);
-\echo :SQLSTATE
+SELECT call, e.*
+FROM unnest(ARRAY['renew(%L)', 'split(%L, 9)']) AS call, test.error_of(format('SELECT scru64_realm.' || call, :'lease_id')) AS e;
 SELECT expires_at - realm_clock AS promised FROM scru64_realm.lease(8, 'gone', request => '22222222-2222-4333-8444-555555555555');
 SELECT scru64_realm.release(:'lease_id');
 DELETE FROM scru64_realm.ledger;
@@ -204,12 +179,9 @@ SELECT scru64_realm.set_max_ttl('1 month -29 days') AS a_reduction;
 SELECT scru64_realm.set_max_ttl('1 hour');
 UPDATE test_clock SET now = now + '22 minutes';
 SELECT scru64_realm.set_max_ttl('1 hour');
-SELECT scru64_realm.set_max_ttl('0');
-\echo :SQLSTATE
-SELECT scru64_realm.set_max_ttl('-1 s');
-SELECT scru64_realm.set_max_ttl('-12 mons +361 days');
-SELECT scru64_realm.set_max_ttl('12 mons 1 day');
-SELECT scru64_realm.set_first_ttl('1000 years');
+SELECT call, e.*
+FROM unnest(ARRAY['max_ttl(''0'')', 'max_ttl(''-1 s'')', 'max_ttl(''-12 mons +361 days'')', 'max_ttl(''12 mons 1 day'')',
+				  'first_ttl(''1000 years'')']) AS call, test.error_of('SELECT scru64_realm.set_' || call) AS e;
 SELECT scru64_realm.set_max_ttl(NULL) IS NULL AS nothing;
 
 --

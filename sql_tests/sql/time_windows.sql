@@ -126,13 +126,12 @@ FROM (SELECT * FROM burst WHERE tick = 0 UNION ALL SELECT * FROM burst WHERE tic
 --
 -- What is refused
 --
-SELECT count(*) OVER (ORDER BY id RANGE BETWEEN '-1 hour' PRECEDING AND CURRENT ROW) FROM burst;
-\echo :LAST_ERROR_SQLSTATE
-SELECT count(*) OVER (ORDER BY id RANGE BETWEEN CURRENT ROW AND '-1 month' FOLLOWING) FROM burst;
-\echo :LAST_ERROR_SQLSTATE
-SELECT scru64_in_range('0u2r85hm2pt3', '0u2r85hm2pt3', '-1 microsecond', false, true);
-\echo :LAST_ERROR_SQLSTATE
-SELECT count(*) OVER (ORDER BY id RANGE BETWEEN 10 PRECEDING AND CURRENT ROW) FROM burst;
--- As core does where the sum of a time and an interval is no timestamptz.
-SELECT count(*) OVER (ORDER BY id RANGE BETWEEN '300000 years' PRECEDING AND CURRENT ROW) FROM burst;
-\echo :LAST_ERROR_SQLSTATE
+SELECT what, e.code, e.message
+FROM (VALUES
+	('count(*) OVER (ORDER BY id RANGE BETWEEN ''-1 hour'' PRECEDING AND CURRENT ROW)'),
+	('count(*) OVER (ORDER BY id RANGE BETWEEN CURRENT ROW AND ''-1 month'' FOLLOWING)'),
+	('scru64_in_range(''0u2r85hm2pt3'', ''0u2r85hm2pt3'', ''-1 microsecond'', false, true)'),
+	('count(*) OVER (ORDER BY id RANGE BETWEEN 10 PRECEDING AND CURRENT ROW)'),
+	-- as core does where the sum of a time and an interval is no timestamptz
+	('count(*) OVER (ORDER BY id RANGE BETWEEN ''300000 years'' PRECEDING AND CURRENT ROW)')
+) AS v (what), test.error_of('SELECT ' || what || ' FROM burst') AS e;

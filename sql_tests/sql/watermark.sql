@@ -35,8 +35,6 @@ $$;
 --
 -- What it is: the same for the whole statement, so that an index can be searched by it
 --
-SELECT provolatile, proparallel, proisstrict, prorettype::regtype, pronargs, proretset
-FROM pg_proc WHERE proname = 'scru64_watermark';
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF)

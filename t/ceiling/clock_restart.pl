@@ -14,9 +14,7 @@ my $look_at_clock = 2500;
 my $node = new_node('main');
 set_clock($node, '+0');
 start_server($node);
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($node);
-add_give($node);
+create_extension($node, $give_sql);
 
 my %received;
 my $nodes = 0;
@@ -63,8 +61,7 @@ sub go_down
 sub clock_is
 {
 	my ($clock, $name) = @_;
-	my $offset = $node->safe_psql('postgres',
-		'SELECT extract(epoch FROM clock_timestamp())') - time();
+	my $offset = $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())') - time();
 
 	cmp_ok(abs($offset - $clock), '<', 2, "$name: the server has that clock");
 	return;
@@ -80,15 +77,10 @@ sub clock_refused_ok
 	my ($now, $id, $then) =
 	  $err =~ /DETAIL:  The clock reads (.*?)\. (?:The last ID of node $spec, (\w{12}), is of|Node $spec has issued no ID yet, and starts after) (.*?)\. /;
 	$_ ||= '1970-01-01' foreach ($now, $then);
-	cmp_ok($id, 'ge', $received{$spec}{greatest}, "$name: all IDs are at or below that one")
-	  if defined $id;
-	is( $node->safe_psql(
-			'postgres', qq(
-SELECT extract(epoch FROM clock_timestamp() - timestamptz '$now') BETWEEN 0 AND 10,
-	timestamptz '$then' > timestamptz '$now'
-)),
-		't|t',
-		"$name: both times are right");
+	cmp_ok($id, 'ge', $received{$spec}{greatest}, "$name: all IDs are at or below that one") if defined $id;
+	is($node->safe_psql('postgres', qq(
+SELECT extract(epoch FROM clock_timestamp() - timestamptz '$now') BETWEEN 0 AND 10, timestamptz '$then' > timestamptz '$now')),
+		't|t', "$name: both times are right");
 	return;
 }
 
@@ -103,13 +95,9 @@ sub set_ceiling
 sub at_once_ok
 {
 	my ($spec, $name) = @_;
-	my ($id, $late) = split(
-		/\|/,
-		$node->safe_psql(
-			'postgres', qq(
+	my ($id, $late) = split(/\|/, $node->safe_psql('postgres', qq(
 SET scru64.node_spec = '$spec';
-SELECT id, tick_of(clock_timestamp()) - tick_of(id) FROM scru64_generate() id
-)));
+SELECT id, tick_of(clock_timestamp()) - tick_of(id) FROM scru64_generate() id)));
 
 	record_ids(\%received, $spec, [$id]);
 	cmp_ok(abs($late), '<=', 1, "$name: node $spec generates at once, with the time of the clock");
@@ -143,9 +131,7 @@ foreach my $time (1 .. 2)
 
 	go_down_to($spec, '-3', $name);
 	generate($spec, $name);
-	is( $node->safe_psql('postgres', "SELECT sum(waits) FROM scru64_generators"),
-		'0',
-		"$name: nobody had to wait");
+	is($node->safe_psql('postgres', "SELECT sum(waits) FROM scru64_generators"), '0', "$name: nobody had to wait");
 	set_clock($node, '+0');
 	sleep(0.3);
 }
@@ -156,11 +142,8 @@ foreach my $time (1 .. 2)
 	$spec = unused();
 	go_down_to($spec, '-13', $name);
 	my $session = open_session($node);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 	start_statement($session, "SET scru64.node_spec = '$spec'; SELECT scru64_generate()");
-	ok( $node->poll_query_until('postgres',
-			"SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid", 'Extension'),
-		"$name: generation waits");
+	ok(waits_for($node, $session, 'Clock'), "$name: generation waits");
 
 	my $began = time();
 	set_clock($node, '-5');

@@ -174,7 +174,7 @@ advance();
 #
 goes_on_ok('before it is damaged');
 $node->stop;
-my $good = read_file($file);
+my $good = slurp_file($file);
 is(length($good), $page_size, 'one page');
 my %texts = (
 	'random bytes' => join('', map { chr($_ * $_ * 37 % 251) } (1 .. $page_size)),
@@ -191,9 +191,9 @@ foreach my $name (sort keys %texts)
 	write_page($texts{$name});
 	start_server($node);
 	all_refused_ok($name);
-	is(read_file($file), $texts{$name}, "$name: the file is as it was");
+	is(slurp_file($file), $texts{$name}, "$name: the file is as it was");
 	$node->stop;
-	is(read_file($file), $texts{$name}, "$name: after a clean stop, too");
+	is(slurp_file($file), $texts{$name}, "$name: after a clean stop, too");
 }
 is(page_with($good, unpack('Q', substr($good, 32, 8))), $good, 'pages can be made');
 write_page(page_with($good, 282429536479));
@@ -217,7 +217,7 @@ goes_on_ok('restored');
 $node->stop;
 
 # The contents are all that counts.
-write_page(flipped(read_file($file), 13));
+write_page(flipped(slurp_file($file), 13));
 start_server($node);
 goes_on_ok('bit flipped in the header');
 advance();
@@ -231,7 +231,7 @@ foreach my $how ('missing', 'empty', 'cut', 'two pages')
 	my $name = "$how while the server is up";
 
 	$node->safe_psql('postgres', 'CHECKPOINT');
-	my $before = read_file($file);
+	my $before = slurp_file($file);
 	copy($file, "$file.away") or die "could not copy $file: $!";
 	$how eq 'missing' ? unlink($file) : $how eq 'empty' ? truncate($file, 0) :
 	  $how eq 'cut' ? truncate($file, 100) : append_to_file($file, $before);
@@ -256,7 +256,7 @@ CHECKPOINT;
 ));
 goes_on_ok("before $name");
 $node->safe_psql('postgres', 'CHECKPOINT');
-my $old_page = read_file($file);
+my $old_page = slurp_file($file);
 my $old = $node->safe_psql('postgres', $ceiling);
 advance();
 goes_on_ok("then $name");

@@ -39,8 +39,7 @@ sub prepared
 {
 	my ($node, $call) = @_;
 
-	return split(/\n/,
-		$node->safe_psql('postgres', "BEGIN; SELECT $call; PREPARE TRANSACTION 'prepared'"));
+	return split(/\n/, $node->safe_psql('postgres', "BEGIN; SELECT $call; PREPARE TRANSACTION 'prepared'"));
 }
 
 sub any_commit
@@ -49,6 +48,19 @@ sub any_commit
 
 	$node->safe_psql('postgres', 'INSERT INTO ids (node) VALUES (NULL); DELETE FROM ids WHERE node IS NULL');
 	return;
+}
+
+# A server from a backup, and with the WAL of another one, up to a target
+sub restore
+{
+	my ($from, $name, $other, $target, %params) = @_;
+	my $restored = copy_server($from, $name, %params,
+		lines => 'restore_command = \'cp ' . $other->data_dir . "/pg_wal/%f %p'\n$target\nrecovery_target_action = promote\n");
+
+	$restored->set_recovery_mode;
+	start_server($restored);
+	$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'the server is not restored';
+	return $restored;
 }
 
 sub kill_and_promote
@@ -126,7 +138,7 @@ foreach my $case (
 
 	kill_and_promote($primary, $standby);
 	crash($standby);
-	like(read_file($standby->logfile), qr/all server processes terminated; reinitializing/, "$name: a crash");
+	like(slurp_file($standby->logfile), qr/all server processes terminated; reinitializing/, "$name: a crash");
 	others_ok($name, $standby, -8, 1200, @rows);
 }
 
@@ -154,7 +166,7 @@ foreach my $with (1, 0)
 	kill_server($primary);
 	$standby->stop;
 	start_server($standby);
-	unlike((read_file($standby->logfile) =~ /.*database system was shut down in recovery(.*)/s)[0],
+	unlike((slurp_file($standby->logfile) =~ /.*database system was shut down in recovery(.*)/s)[0],
 		qr/last completed transaction/, "$name: it replays no transaction");
 	$standby->promote;
 	others_ok($name, $standby, $clock, 600, @rows);
@@ -203,7 +215,6 @@ foreach my $with (1, 0)
 {
 	my $name = 'restored to a commit';
 	my ($primary, $standby) = pair('-20', '+0');
-	my $wal = $primary->data_dir . '/pg_wal';
 
 	$standby->stop('immediate');
 	any_commit($primary);
@@ -214,14 +225,8 @@ foreach my $with (1, 0)
 	any_commit($primary);
 	kill_server($primary);
 
-	my $restored = copy_server($template, "restored_$cases", clock => '-8');
-	$restored->append_conf('postgresql.conf',
-		"restore_command = 'cp $wal/%f %p'\nrecovery_target_lsn = '$lsn'\nrecovery_target_action = promote\n");
-	$restored->set_recovery_mode;
-	start_server($restored);
-	$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
-	  or die 'the server is not restored';
-	like(read_file($restored->logfile), qr/recovery stopping after WAL location/, "$name: it stops there");
+	my $restored = restore($template, "restored_$cases", $primary, "recovery_target_lsn = '$lsn'", clock => '-8');
+	like(slurp_file($restored->logfile), qr/recovery stopping after WAL location/, "$name: it stops there");
 	others_ok($name, $restored, -8, 500, @rows);
 }
 
@@ -247,7 +252,6 @@ foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+
 # after it.
 {
 	my ($primary, $standby) = pair('+8', '+0');
-	my $wal = $primary->data_dir . '/pg_wal';
 
 	$standby->stop('immediate');
 	my @rows = busy($primary);
@@ -269,14 +273,7 @@ foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+
 		[ 'time', "recovery_target_time = '$time'" ])
 	{
 		my ($what, $setting) = @{$target};
-		my $restored = copy_server($primary, "restored_$what", backup => 'busy', clock => '-8');
-
-		$restored->append_conf('postgresql.conf',
-			"restore_command = 'cp $wal/%f %p'\n$setting\nrecovery_target_action = promote\n");
-		$restored->set_recovery_mode;
-		start_server($restored);
-		$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
-		  or die 'the server is not restored';
+		my $restored = restore($primary, "restored_$what", $primary, $setting, backup => 'busy', clock => '-8');
 		others_ok("restored, $what", $restored, -8, 400, $what eq 'immediate' ? @rows : (@rows, @later));
 	}
 }
@@ -286,8 +283,7 @@ foreach my $clocks ([ '+8', '-8', '+0', 1 ], [ '+8', '+0', '-8', 2 ], [ '-8', '+
 # ends is in t/ceiling/slow_disk.
 {
 	# The primary's clock is ahead, so that the standby's does not help.
-	my $primary = copy_server($template, 'primary', clock => '+8');
-	$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'");
+	my $primary = copy_server($template, 'primary', clock => '+8', lines => "synchronous_standby_names = 'standby'");
 	start_server($primary);
 	my $standby = add_standby($template, $primary, 'standby', clock => '+0');
 	my %record;

@@ -59,7 +59,7 @@ sub finish_clients
 		my $last = $replicated{$spec} // '';
 
 		$client->{run}->finish;
-		foreach my $id (grep { /^\w{12}$/ } split(/\n/, read_file("$log.ids")))
+		foreach my $id (grep { /^\w{12}$/ } split(/\n/, slurp_file("$log.ids")))
 		{
 			push @wrong, "$id of $spec after $last" if $id le $last;
 			push @wrong, "$id of $spec twice" if $count{$id}++;
@@ -67,7 +67,7 @@ sub finish_clients
 		}
 		$greatest{$spec} = $last if $client->{waits} && $last gt ($greatest{$spec} // '');
 		# what is cancelled, and a clock that is too far behind; no talk of commits of those that have none
-		push @wrong, grep { /ERROR:  (?!57014|58000)/ || /canceling wait/ && !$client->{writes} } split(/\n/, read_file("$log.err"));
+		push @wrong, grep { /ERROR:  (?!57014|58000)/ || /canceling wait/ && !$client->{writes} } split(/\n/, slurp_file("$log.err"));
 	}
 	%replicated = (%replicated, %greatest);
 	return $wrong[0];
@@ -107,10 +107,7 @@ sub follow
 	copy("$data/postgresql.conf", $conf) or die "could not copy $conf: $!";
 	# it reads the timeline from the source's control file; and processes that were killed need a moment to go
 	$new->safe_psql('postgres', 'CHECKPOINT');
-	for (my $attempts = 50; !IPC::Run::run(\@command, '>', "$conf.log", '2>&1'); sleep(0.1))
-	{
-		die 'pg_rewind: ' . read_file("$conf.log") if $attempts-- == 0;
-	}
+	wait_until(sub { IPC::Run::run(\@command, '>', "$conf.log", '2>&1') }) or die 'pg_rewind: ' . slurp_file("$conf.log");
 	copy($conf, "$data/postgresql.conf") or die "could not copy $conf: $!";
 	append_to_file("$data/standby.signal", '');
 	start_server($old);

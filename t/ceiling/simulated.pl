@@ -87,7 +87,7 @@ sub play
 	}
 	replace_file("$dir/commands", "$commands\\o\n");
 	my (undef, $errors) = try_statement($session, "\\i $dir/commands");
-	my @got = split(/\n/, read_file("$dir/out"));
+	my @got = split(/\n/, slurp_file("$dir/out"));
 	my ($wrong) = grep { ($got[$_] // '') ne $lines[$_] } (0 .. $#lines);
 
 	return '' if !defined $wrong;

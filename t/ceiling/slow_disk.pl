@@ -37,21 +37,21 @@ start_server($node);
 
 my %given;
 
-# A session of a node, and its pid
+# A session of a node
 sub session_of
 {
 	my ($spec, @settings) = @_;
 	my $session = open_session($node);
 
 	$session->query_safe(join('', map { "SET $_;\n" } "statement_timeout = '60s'", "scru64.node_spec = '$spec'", @settings));
-	return { session => $session, pid => $session->query_safe('SELECT pg_backend_pid()') };
+	return $session;
 }
 
 # The number that a session got or what went wrong
 sub next_id
 {
 	my ($client) = @_;
-	my ($out, $err) = try_statement($client->{session}, 'SELECT scru64_generate()::bigint');
+	my ($out, $err) = try_statement($client, 'SELECT scru64_generate()::bigint');
 
 	$given{$out}++ if $err eq '';
 	return $err eq '' ? $out : $err;
@@ -61,7 +61,7 @@ sub start_next
 {
 	my ($client) = @_;
 
-	start_statement($client->{session}, 'SELECT scru64_generate()::bigint AS id');
+	start_statement($client, 'SELECT scru64_generate()::bigint AS id');
 	return;
 }
 
@@ -69,19 +69,11 @@ sub start_next
 sub end_next
 {
 	my ($client) = @_;
-	my ($out, $err) = try_statement($client->{session}, 'SELECT 0');
+	my ($out, $err) = try_statement($client, 'SELECT 0');
 	my ($id) = $out =~ /^(\d{10,})$/m;
 
 	$given{$id}++ if defined $id;
 	return $id || $err;
-}
-
-sub waits
-{
-	my ($client, $condition) = @_;
-
-	return $node->poll_query_until('postgres',
-		"SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = $client->{pid} AND state = 'active' AND $condition");
 }
 
 #
@@ -93,14 +85,14 @@ foreach my $case ([ '10s', 20_000 ], [ '0', 300 ])
 	my $name = "allowance $allowance";
 	my @clients = map { session_of('5/12') } (1 .. 4);
 
-	set_parameter($node, 'scru64.rollback_allowance', $allowance, map { $_->{session} } @clients);
+	set_parameter($node, 'scru64.rollback_allowance', $allowance, @clients);
 	next_id($clients[0]);
 	move_clock(20_000);
 	hold_flushes($node);
 	my $asked_at = $clock_ms >> 8;
 	start_next($_) foreach @clients;
 	my $raiser = wait_for_flush($node, map { $_->{pid} } @clients);
-	waits($_, "wait_event = 'extend'") foreach grep { $_->{pid} != $raiser } @clients;
+	waits_for($node, $_, 'extend') foreach grep { $_->{pid} != $raiser } @clients;
 	move_clock($late_ms);
 	release_flushes($node);
 
@@ -111,23 +103,23 @@ foreach my $case ([ '10s', 20_000 ], [ '0', 300 ])
 	$flushes += flushes_of($node, $_->{pid}) foreach @clients;
 	is($flushes, 1, "$name: one raise for all of them");
 	like(next_id($clients[0]), qr/^\d+$/, "$name: and the next");
-	$_->{session}->quit foreach @clients;
+	$_->quit foreach @clients;
 }
 set_parameter($node, 'scru64.rollback_allowance', '10s');
 
 # A cursor that rests after a raise: its next ID is of now.
 {
 	my $client = session_of('5/12');
-	my $next = sub { return $client->{session}->query_safe('FETCH 1 FROM ids') >> 24 };
+	my $next = sub { return $client->query_safe('FETCH 1 FROM ids') >> 24 };
 
 	move_clock(60_000);
-	$client->{session}->query_safe('BEGIN; DECLARE ids CURSOR FOR SELECT scru64_generate(3)::bigint');
+	$client->query_safe('BEGIN; DECLARE ids CURSOR FOR SELECT scru64_generate(3)::bigint');
 	foreach my $pause (0, 60_000, 3_600_000)
 	{
 		move_clock($pause);
 		is($next->(), $clock_ms >> 8, "a cursor that rests for $pause ms: an ID of now");
 	}
-	$client->{session}->quit;
+	$client->quit;
 }
 
 #
@@ -149,7 +141,7 @@ foreach my $tick (1 .. 10)
 }
 release_flushes($node);
 like(end_next($clients[0]), qr/^\d+$/, 'and then the first');
-$_->{session}->quit foreach @clients;
+$_->quit foreach @clients;
 
 #
 # A wait for a flush of another session ends when it is cancelled.
@@ -159,11 +151,11 @@ move_clock(60_000);
 hold_flushes($node);
 start_next($clients[0]);
 wait_for_flush($node, $clients[0]->{pid});
-$clients[1]->{session}->query_safe("SET statement_timeout = '100ms'");
+$clients[1]->query_safe("SET statement_timeout = '100ms'");
 like(next_id($clients[1]), qr/57014/, 'a session that waits for another one is cancelled');
 release_flushes($node);
 like(end_next($clients[0]), qr/^\d+$/, 'the other one gets its ID');
-$_->{session}->quit foreach @clients;
+$_->quit foreach @clients;
 
 #
 # A raise that was asked for by a clock far ahead, and waits while the clock is set right
@@ -178,16 +170,16 @@ $_->{session}->quit foreach @clients;
 	hold_flushes($node);
 	start_next($clients[0]);
 	wait_for_flush($node, $clients[0]->{pid});
-	start_statement($admin->{session}, 'SELECT scru64_set_ceiling()');
-	ok(waits($admin, "wait_event = 'extend'"), 'scru64_set_ceiling() waits for a raise');
+	start_statement($admin, 'SELECT scru64_set_ceiling()');
+	ok(waits_for($node, $admin, 'extend'), 'scru64_set_ceiling() waits for a raise');
 	move_clock($years_ms);
 	start_next($clients[1]);
-	ok(waits($clients[1], "wait_event = 'extend'"), 'and a session whose clock is wrong for that');
+	ok(waits_for($node, $clients[1], 'extend'), 'and a session whose clock is wrong for that');
 	move_clock(-$years_ms);
 	release_flushes($node);
 	like(end_next($_), qr/^\d+$/, 'both sessions get an ID') foreach @clients;
 	is($node->safe_psql('postgres', "SELECT scru64_ceiling() < clock_timestamp() + interval '10 s'"), 't', 'the ceiling is near the clock');
-	$_->{session}->quit foreach (@clients, $admin);
+	$_->quit foreach (@clients, $admin);
 }
 
 #
@@ -203,7 +195,6 @@ set_parameter($node, 'synchronous_standby_names', 'standby');
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
   or die 'no synchronous standby';
 
-my $standby_event = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? 'Scru64Standby' : 'Extension';
 move_clock(60_000);
 @clients = map { session_of('8/12') } (1 .. 8);
 # of the same node, so that it enters ticks for the others
@@ -226,11 +217,11 @@ foreach my $tick (1 .. 10)
 }
 move_clock(1000);
 start_next($_) foreach @clients;
-ok(waits($_, "wait_event = '$standby_event'"), 'then they wait for it') foreach @clients;
+ok(waits_for($node, $_, 'Standby'), 'then they wait for it') foreach @clients;
 like(next_id($local), qr/^\d+$/, 'but for one whose commits would not wait');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($clients[0]->{pid})");
 like(end_next($clients[0]), qr/57014/, 'one is cancelled');
-ok(waits($_, "wait_event = '$standby_event'"), 'and the others still wait') foreach @clients[ 1 .. 7 ];
+ok(waits_for($node, $_, 'Standby'), 'and the others still wait') foreach @clients[ 1 .. 7 ];
 # it gives one raise after the other to the WAL, and they wait for the first
 foreach (1 .. 3)
 {
@@ -245,24 +236,24 @@ is(scalar(grep { /^\d+$/ } @ids), 7, 'they get their IDs when it has answered') 
 $standby->stop('immediate');
 move_clock(60_000);
 like(next_id($local), qr/^\d+$/, 'the standby is gone: the local session goes on');
-$clients[0]->{session}->query_safe("SET statement_timeout = '100ms'");
-my ($out, $err) = try_statement($clients[0]->{session}, 'SELECT scru64_generate()');
+$clients[0]->query_safe("SET statement_timeout = '100ms'");
+my ($out, $err) = try_statement($clients[0], 'SELECT scru64_generate()');
 like($err, qr/ERROR:  57014/, 'a session that waits is ended by its timeout');
 unlike($err, qr/WARNING|commit/, 'and nothing is said of commits');
 like(next_id($clients[0]), qr/57014/, 'nor has it an ID after that');
 like(next_id($local), qr/^\d+$/, 'the local session has one of the same tick');
 like(next_id($clients[0]), qr/57014/, 'and the other one still has none');
 my $prev = $node->safe_psql('postgres', 'SELECT ((' . (($clock_ms >> 8) + 30) . '::bigint << 24) + (8 << 12) + 5)::scru64');
-$clients[0]->{session}->query_safe("SET scru64.node_spec = '$prev/12'");
+$clients[0]->query_safe("SET scru64.node_spec = '$prev/12'");
 like(next_id($clients[0]), qr/57014/, 'nor by another node');
-$clients[0]->{session}->query_safe('SET synchronous_commit = local');
+$clients[0]->query_safe('SET synchronous_commit = local');
 like(next_id($clients[0]), qr/^\d+$/, 'a session that does not want to wait any more has an ID');
-$clients[0]->{session}->query_safe('SET synchronous_commit = on');
+$clients[0]->query_safe('SET synchronous_commit = on');
 like(next_id($clients[0]), qr/57014/, 'and one that wants to again has none');
-$clients[1]->{session}->query_safe("SET statement_timeout = '100ms'");
+$clients[1]->query_safe("SET statement_timeout = '100ms'");
 like(next_id($clients[1]), qr/57014/, 'nor has another one');
 start_next($clients[2]);
-ok(waits($clients[2], "wait_event = '$standby_event'"), 'a session waits');
+ok(waits_for($node, $clients[2], 'Standby'), 'a session waits');
 set_parameter($node, 'synchronous_standby_names', '');
 like(end_next($clients[2]), qr/^\d+$/, 'and goes on when there is to be no standby');
 
@@ -272,10 +263,10 @@ start_server($standby);
 catch_up($node, $standby);
 move_clock(60_000);
 like(next_id($local), qr/^\d+$/, 'no synchronous standby: an ID');
-set_parameter($node, 'synchronous_standby_names', 'standby', map { $_->{session} } @clients[ 2 .. 3 ]);
+set_parameter($node, 'synchronous_standby_names', 'standby', @clients[ 2 .. 3 ]);
 like(next_id($clients[2]), qr/^\d+$/, 'there is one again: an ID');
 
 is(scalar(grep { $_ > 1 } values %given), 0, 'no ID came twice');
-$_->{session}->quit foreach (@clients, $local);
+$_->quit foreach (@clients, $local);
 $node->stop;
 done_testing();

@@ -3,7 +3,7 @@
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
-use Scru64Fault qw(can_set_clock with_clock);
+use Scru64Fault;
 use Scru64Test;
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
@@ -17,20 +17,9 @@ my $last_tick = 282429536479;
 
 my $node = new_node('main');
 
-sub set_clock
-{
-	my ($clock) = @_;
-
-	Scru64Fault::set_clock($node, $clock);
-	return;
-}
-
-set_clock('+0');
-with_clock($node, sub { $node->start });
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($node);
-$node->safe_psql(
-	'postgres', q(
+set_clock($node, '+0');
+start_server($node);
+create_extension($node, q(
 CREATE TABLE ids (session integer, n bigserial, node text, id scru64 PRIMARY KEY, at timestamptz);
 
 CREATE FUNCTION give(node text, count integer, session integer DEFAULT 0) RETURNS void
@@ -55,33 +44,19 @@ my $session = open_session($node);
 my $other = open_session($node);
 
 # The clock does what it is told to.
-my $difference =
-  $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())')
-  - time();
-cmp_ok(abs($difference), '<', 2, 'the clock is right');
-set_clock('-100');
-$difference =
-  $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())')
-  - time();
-cmp_ok(abs($difference + 100), '<', 2, 'the clock is 100 s behind');
-set_clock('+0');
-
-# What the view has of a node.
-sub in_view
+foreach my $behind (0, 100)
 {
-	my ($spec, $columns) = @_;
-
-	return $node->safe_psql('postgres',
-		"SELECT $columns FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'"
-	);
+	set_clock($node, "-$behind");
+	my $difference = $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())') - time();
+	cmp_ok(abs($difference + $behind), '<', 2, "the clock is $behind s behind");
 }
+set_clock($node, '+0');
 
 sub last_id
 {
 	my ($spec) = @_;
 
-	return $node->safe_psql('postgres',
-		"SELECT max(id) FROM ids WHERE node = '$spec'");
+	return $node->safe_psql('postgres', "SELECT max(id) FROM ids WHERE node = '$spec'");
 }
 
 # When the last ID of a node was made, in seconds since 1970
@@ -97,7 +72,7 @@ sub set_clock_behind
 {
 	my ($spec, $seconds) = @_;
 
-	set_clock(sprintf('%+.3f', last_time($spec) - $seconds - time()));
+	set_clock($node, sprintf('%+.3f', last_time($spec) - $seconds - time()));
 	return;
 }
 
@@ -105,12 +80,8 @@ sub in_order
 {
 	my ($spec, $count, $name) = @_;
 
-	is( $node->safe_psql(
-			'postgres',
-			"SELECT count(*), disorder('$spec') FROM ids WHERE node = '$spec'"
-		),
-		"$count|0",
-		$name);
+	is($node->safe_psql('postgres', "SELECT count(*), disorder('$spec') FROM ids WHERE node = '$spec'"),
+		"$count|0", $name);
 	return;
 }
 
@@ -118,29 +89,17 @@ sub in_order
 sub clock_behind_ok
 {
 	my ($session, $spec, $name) = @_;
+	my $to_minutes = sub { "to_char($_[0], 'YYYY-MM-DD HH24:MI')" };
 	# the error rounds down to a tick, and the minute may be over soon
-	my $now_or_before = $node->safe_psql('postgres',
-		"SELECT to_char(clock_timestamp() - interval '300 ms', 'YYYY-MM-DD HH24:MI')"
-	);
+	my $before = $node->safe_psql('postgres', 'SELECT ' . $to_minutes->("clock_timestamp() - interval '300 ms'"));
 	my ($out, $err) = try_statement($session, "SELECT give('$spec', 1)");
-	my $last_id = last_id($spec);
-
-	$now_or_before .= '|'
-	  . $node->safe_psql('postgres',
-		"SELECT to_char(clock_timestamp(), 'YYYY-MM-DD HH24:MI')");
-	my $then = $node->safe_psql('postgres',
-		"SELECT to_char(to_timestamp(tick_of('$last_id'::scru64) * 0.256), 'YYYY-MM-DD HH24:MI')"
-	);
+	my ($last_id, $then, $now) = split(/\|/, $node->safe_psql('postgres',
+			'SELECT max(id), ' . $to_minutes->('to_timestamp(tick_of(max(id)) * 0.256)') . ', ' . $to_minutes->('clock_timestamp()')
+			  . " FROM ids WHERE node = '$spec'"));
 
 	is($out, '', $name);
-	like(
-		$err,
-		qr/ERROR:  58000: the clock is too far behind the last ID of node $spec\n/,
-		"$name: error 58000");
-	like(
-		$err,
-		qr/DETAIL: .*($now_or_before).*$last_id.*$then/,
-		"$name: the clock, the last ID and its time");
+	like($err, qr/ERROR:  58000: the clock is too far behind the last ID of node $spec\n/, "$name: error 58000");
+	like($err, qr/DETAIL: .*($before|$now).*$last_id.*$then/, "$name: the clock, the last ID and its time");
 	like($err, qr/HINT: .*clock.*scru64\.node_spec/, "$name: ways out");
 	return;
 }
@@ -149,9 +108,8 @@ sub fresh_ok
 {
 	my ($spec, $name) = @_;
 
-	$other->query_safe("SET statement_timeout = '2s'");
-	my ($out, $err) = try_statement($other, "SELECT give('$spec', 1)");
-	$other->query_safe('SET statement_timeout = 0');
+	my ($out, $err) = try_statement($other, "SET statement_timeout = '2s'; SELECT give('$spec', 1); SET statement_timeout = 0");
+
 	is($err, '', $name);
 	is( $node->safe_psql(
 			'postgres',
@@ -162,56 +120,34 @@ sub fresh_ok
 	return;
 }
 
-my $pid = $session->query_safe('SELECT pg_backend_pid()');
-
-sub waits_ok
-{
-	my ($name) = @_;
-
-	ok( $node->poll_query_until(
-			'postgres',
-			"SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid",
-			'Extension'),
-		$name);
-	return;
-}
-
 #
 # Back by less than the allowance: goes on after the last ID.
 #
 $session->query_safe("SELECT give('1/8', 100)");
-Scru64Fault::stop_clock($node, last_time('1/8') - 3);
+stop_clock($node, last_time('1/8') - 3);
 $session->query_safe("SELECT give('1/8', 100)");
-is(in_view('1/8', 'clock_rollbacks, waits'),
-	'1|0', 'the clock goes back by 3 s: seen at once');
+is(in_view($node, '1/8', 'clock_rollbacks, waits'), '1|0', 'the clock goes back by 3 s: seen at once');
 $other->query_safe("SELECT give('1/8', 100)");
 $session->query_safe("SELECT give('1/8', 100)");
-is(in_view('1/8', "clock_rollbacks, waits, lead BETWEEN '2.7 s' AND '3.3 s'"),
-	'1|0|t', 'and counted once');
+is(in_view($node, '1/8', "clock_rollbacks, waits, lead BETWEEN '2.7 s' AND '3.3 s'"), '1|0|t', 'and counted once');
 in_order('1/8', 400, 'the IDs go on in order');
-set_clock('+0');
+set_clock($node, '+0');
 $session->query_safe("SELECT give('1/8', 100)");
 $other->query_safe("SELECT give('1/8', 100)");
-is(in_view('1/8', 'clock_rollbacks, waits'),
-	'1|0', 'the clock goes forward again');
+is(in_view($node, '1/8', 'clock_rollbacks, waits'), '1|0', 'the clock goes forward again');
 in_order('1/8', 600, 'the IDs go on in order');
 
 # seen by many sessions; the clock has reached a new tick since it was set
 sleep(0.3);
 $session->query_safe("SELECT give('1/8', 100)");
-set_clock('-3');
-$node->pgbench(
-	'--no-vacuum --client=8 --jobs=2 --transactions=20',
-	0,
-	[qr{processed: 160/160}],
-	[qr{^$}],
-	'the clock goes back, and 8 sessions see it',
+set_clock($node, '-3');
+pgbench_ok($node, 'the clock goes back, and 8 sessions see it', 8, 20,
 	{ 'rollback' => q(SELECT give('1/8', 10, :client_id + 1)) });
-is(in_view('1/8', 'clock_rollbacks, waits'), '2|0', 'it is counted once');
+is(in_view($node, '1/8', 'clock_rollbacks, waits'), '2|0', 'it is counted once');
 in_order('1/8', 2300, 'every session has its IDs in order');
 
 # The clock jumps while 4 sessions generate: each jump after at least 100 more IDs.
-set_clock('+0');
+set_clock($node, '+0');
 my ($bench_out, $bench_err) = ('', '');
 my $bench_script = $node->basedir . '/jumps';
 my $count = 0;
@@ -223,16 +159,11 @@ append_to_file($bench_script, "SELECT give('2/8', 5, :client_id)\n");
 			'-f', $bench_script, '-h', $node->host, '-p', $node->port, 'postgres'
 		],
 		'>', \$bench_out, '2>', \$bench_err);
-	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
 	foreach my $jump (1 .. 12)
 	{
-		set_clock('-' . ($jump * 5 % 7));
+		set_clock($node, '-' . ($jump * 5 % 7));
 		my $enough = $count + 100;
-		while ($count < $enough && time() < $end)
-		{
-			sleep(0.02);
-			$count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'");
-		}
+		wait_until(sub { ($count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'")) >= $enough }, 0.02);
 	}
 	$bench->signal('TERM');
 	$bench->finish;
@@ -245,26 +176,21 @@ cmp_ok($count, '>=', 1200, 'they gave IDs');
 in_order('2/8', $count, 'every session has its IDs in order');
 # four of the jumps go back; a session that has read the clock just before one
 # may make it count twice
-is(in_view('2/8', 'clock_rollbacks BETWEEN 3 AND 12, waits'),
-	't|0', 'the jumps back are counted');
+is(in_view($node, '2/8', 'clock_rollbacks BETWEEN 3 AND 12, waits'), 't|0', 'the jumps back are counted');
 
 #
 # Back by more than the allowance, but less than twice: waits, then goes on.
 #
-set_clock('+0');
+set_clock($node, '+0');
 $session->query_safe("SELECT give('3/8', 100)");
 set_clock_behind('3/8', 18);
 start_statement($session, "SELECT give('3/8', 100)");
-waits_ok('the clock goes back by 18 s: the session waits');
+ok(waits_for($node, $session, 'Clock'), 'the clock goes back by 18 s: the session waits');
 fresh_ok('4/8', 'another node generates at once');
-my $elapsed = $other->query_safe(
-	"SELECT round(end_statement($pid, 'pg_cancel_backend'))");
+my $elapsed = $other->query_safe("SELECT round(end_statement($session->{pid}, 'pg_cancel_backend'))");
 cmp_ok($elapsed, '<', $at_once, 'the wait is cancelled at once');
 my ($out, $err) = try_statement($session, 'SELECT 1');
-like(
-	$err,
-	qr/ERROR:  57014: canceling statement due to user request/,
-	'that is the error');
+like($err, qr/ERROR:  57014: canceling statement due to user request/, 'that is the error');
 
 set_clock_behind('3/8', 13);
 $session->query_safe("SELECT give('3/8', 100)");
@@ -275,30 +201,28 @@ is( $node->safe_psql(
 	),
 	't',
 	'as soon as the clock has come close enough');
-is(in_view('3/8', 'clock_rollbacks > 0, waits'),
-	't|2', 'the view counts the waits');
+is(in_view($node, '3/8', 'clock_rollbacks > 0, waits'), 't|2', 'the view counts the waits');
 
 set_clock_behind('3/8', 18);
 start_statement($session, "SELECT give('3/8', 100)");
-waits_ok('the clock goes back by 18 s again: the session waits');
-my $began = Time::HiRes::time();
-set_clock('+0');
+ok(waits_for($node, $session, 'Clock'), 'the clock goes back by 18 s again: the session waits');
+my $began = time();
+set_clock($node, '+0');
 ($out, $err) = try_statement($session, 'SELECT 1');
 is($err, '', 'the wait ends when the clock is set');
-cmp_ok((Time::HiRes::time() - $began) * 1000, '<', $look_at_clock, 'soon');
+cmp_ok((time() - $began) * 1000, '<', $look_at_clock, 'soon');
 in_order('3/8', 300, 'the IDs go on in order');
 
 #
 # Back by an hour: an error that says what to do, and another node works.
 #
 $session->query_safe("SELECT give('5/8', 100)");
-set_clock('-3600');
+set_clock($node, '-3600');
 clock_behind_ok($session, '5/8', 'the clock goes back by an hour');
 clock_behind_ok($other, '5/8', 'another session of the node');
 fresh_ok('6/8', 'another node generates at once');
-clock_behind_ok($session, '5/8',
-	'the node before is still ahead of the clock');
-set_clock('+0');
+clock_behind_ok($session, '5/8', 'the node before is still ahead of the clock');
+set_clock($node, '+0');
 $session->query_safe("SELECT give('5/8', 100)");
 in_order('5/8', 200, 'the clock goes forward again, the IDs go on in order');
 $session->query_safe("SELECT give('6/8', 100)");
@@ -307,26 +231,19 @@ in_order('6/8', 101, 'those of the other node, too');
 #
 # Forward by an hour, and back.
 #
-set_clock('+3600');
+set_clock($node, '+3600');
 $session->query_safe("SELECT give('7/8', 100)");
 $session->query_safe("SELECT give('5/8', 100)");
 fresh_ok('8/8', 'the clock goes forward by an hour: the IDs have its time');
-set_clock('+0');
+set_clock($node, '+0');
 clock_behind_ok($session, '7/8', 'the clock goes back again');
 clock_behind_ok($other, '5/8', 'another session and node');
 my $resumed = last_id('7/8');
-($out, $err) = try_statement($other,
-	"SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
-like(
-	$err,
-	qr/ERROR:  58000: .*node 7\/8\nDETAIL: .*$resumed/,
-	'the node that continues after the last ID');
-($out, $err) = try_statement($other,
-	"SET scru64.node_spec = '3/7'; SELECT scru64_generate()");
-like(
-	$err,
-	qr/ERROR:  55006: node 3\/7 overlaps node [67]\/8, which is in use/,
-	'a node that covers one ahead of the clock');
+($out, $err) = try_statement($other, "SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
+like($err, qr/ERROR:  58000: .*node 7\/8\nDETAIL: .*$resumed/, 'the node that continues after the last ID');
+($out, $err) = try_statement($other, "SET scru64.node_spec = '3/7'; SELECT scru64_generate()");
+like($err,
+	qr/ERROR:  55006: node 3\/7 overlaps node [67]\/8, which is in use/, 'a node that covers one ahead of the clock');
 fresh_ok('9/8', 'another node generates at once');
 
 # A spec that continues after an ID that the clock is too far behind is refused,
@@ -334,17 +251,13 @@ fresh_ok('9/8', 'another node generates at once');
 $resumed = $node->safe_psql('postgres',
 	'SELECT ((tick_of(clock_timestamp()) + 14000 << 24) + (16 << 16))::scru64'
 );
-($out, $err) = try_statement($other,
-	"SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
-like(
-	$err,
-	qr/ERROR:  58000: .*node 16\/8\nDETAIL: .*$resumed/,
-	'a spec that continues after an ID an hour ahead');
+($out, $err) = try_statement($other, "SET scru64.node_spec = '$resumed/8'; SELECT scru64_generate()");
+like($err, qr/ERROR:  58000: .*node 16\/8\nDETAIL: .*$resumed/, 'a spec that continues after an ID an hour ahead');
 fresh_ok('16/8', 'its node generates');
-set_clock('+3600');
+set_clock($node, '+3600');
 $session->query_safe("SELECT give('7/8', 100)");
 in_order('7/8', 200, 'the clock goes forward again, the IDs go on in order');
-set_clock('+0');
+set_clock($node, '+0');
 
 #
 # Times that IDs do not have: errors, and nothing is kept of them.
@@ -356,46 +269,27 @@ sub no_id
 	my $before = $node->safe_psql('postgres', $count);
 	my ($out, $err) = try_statement($session, "SELECT give('$spec', 1)");
 
-	like(
-		$err,
-		qr/ERROR:  58000: .*\nDETAIL: .*$clock.*\nHINT: .*clock/,
-		"$name: error 58000 with the clock");
-	is($node->safe_psql('postgres', $count), $before, "$name: no ID");
-	is( $node->safe_psql(
-			'postgres',
-			'SELECT count(*) > 5 FROM scru64_generators WHERE node_id_size = 8'
-		),
-		't',
-		"$name: the view works");
+	like($err, qr/ERROR:  58000: .*\nDETAIL: .*$clock.*\nHINT: .*clock/, "$name: error 58000 with the clock");
+	is($node->safe_psql('postgres', "SELECT ($count), count(*) > 5 FROM scru64_generators WHERE node_id_size = 8"),
+		"$before|t", "$name: no ID, and the view works");
 	return;
 }
 
-set_clock(-time() - 100_000_000);
-is( $node->safe_psql(
-		'postgres', 'SELECT extract(year FROM clock_timestamp())'),
-	'1966',
-	'the clock says 1966');
+set_clock($node, -time() - 100_000_000);
+is($node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())'), '1966', 'the clock says 1966');
 no_id('1/8', '1966-', 'a node that has IDs, before 1970');
 no_id('10/8', '1966-', 'a node without IDs, before 1970');
-set_clock('1970-01-01 00:00:00');
-is( $node->safe_psql(
-		'postgres', 'SELECT extract(epoch FROM clock_timestamp())'),
-	'0.000000',
-	'the clock says 0');
-no_id(
-	'1/8',
-	'1970-01-01 00:00:00',
-	'a node that has IDs, at the start of 1970');
+set_clock($node, '1970-01-01 00:00:00');
+is($node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())'), '0.000000', 'the clock says 0');
+no_id('1/8', '1970-01-01 00:00:00', 'a node that has IDs, at the start of 1970');
 $session->query_safe("SELECT give('11/8', 1)");
-is( $node->safe_psql(
-		'postgres', "SELECT tick_of(id) FROM ids WHERE node = '11/8'"),
-	'1',
-	'a node without IDs, at the start of 1970: none of the reserved tick');
-set_clock('1970-01-01 00:00:01');
+is($node->safe_psql('postgres', "SELECT tick_of(id) FROM ids WHERE node = '11/8'"),
+	'1', 'a node without IDs, at the start of 1970: none of the reserved tick');
+set_clock($node, '1970-01-01 00:00:01');
 fresh_ok('12/8', 'a second after the start of 1970');
 
 # The tick is 282429536476, and four of two IDs are left.
-set_clock('4261-02-27 06:08:58');
+set_clock($node, '4261-02-27 06:08:58');
 my $has_end_of_time = $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())') == 4261;
 SKIP:
 {
@@ -406,20 +300,17 @@ SKIP:
 	}
 	is($err, '', 'the last second that has IDs');
 	($out, $err) = try_statement($session, "SELECT give('13/23', 1)");
-	like(
-		$err,
-		qr/ERROR:  58000: .*\n.*DETAIL: .*4261-02-27.*\n.*HINT: .*clock/,
-		'its node is exhausted');
+	like($err, qr/ERROR:  58000: .*\n.*DETAIL: .*4261-02-27.*\n.*HINT: .*clock/, 'its node is exhausted');
 	is( $node->safe_psql(
 			'postgres',
 			"SELECT count(*), max(tick_of(id)), disorder('13/23') FROM ids WHERE node = '13/23'"
 		),
 		"8|$last_tick|0",
 		'it has given all but reserved IDs');
-	set_clock('4261-02-27 06:08:59');
+	set_clock($node, '4261-02-27 06:08:59');
 	no_id('1/8', '4261-02-27 06:0', 'a node that has IDs, at the end of time');
 	no_id('14/8', '4261-02-27 06:0', 'a node without IDs, at the end of time');
-	set_clock('+' . 8000 * 365 * 86400);
+	set_clock($node, '+' . 8000 * 365 * 86400);
 	my $year =
 	  $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())');
 	cmp_ok($year, '>', 9000, 'the clock says about 10000');
@@ -430,42 +321,34 @@ SKIP:
 }
 
 # The clock is right again.
-set_clock('+0');
-clock_behind_ok($session, '13/23',
-	'the clock is right, the node of the end of time')
-  if $has_end_of_time;
-fresh_ok($_, "the clock is right, node $_")
-  foreach ('10/8', '11/8', '12/8', '14/8', '15/8');
+set_clock($node, '+0');
+clock_behind_ok($session, '13/23', 'the clock is right, the node of the end of time') if $has_end_of_time;
+fresh_ok($_, "the clock is right, node $_") foreach ('10/8', '11/8', '12/8', '14/8', '15/8');
 $session->query_safe("SELECT give('1/8', 100)");
-in_order('1/8', 2400,
-	'the clock is right, the IDs of the first node go on in order');
+in_order('1/8', 2400, 'the clock is right, the IDs of the first node go on in order');
 
 # A node that another one took the place of is not forgotten when the clock goes
 # back: a third one, which shares IDs with it, starts after its last ID.
 $session->query_safe("SELECT give('0x20/8', 100)");
-set_clock('+20');
+set_clock($node, '+20');
 $session->query_safe("SELECT give('0x200/12', 100)");
-is(in_view('32/8', 'count(*)'), '0', 'a node takes the place of another');
-set_clock('-3');
+is(in_view($node, '32/8', 'count(*)'), '0', 'a node takes the place of another');
+set_clock($node, '-3');
 $session->query_safe("SELECT give('0x201/12', 100)");
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', q(
 SELECT min(id) FILTER (WHERE node = '0x201/12') > max(id) FILTER (WHERE node = '0x20/8')
 FROM ids
 )),
-	't',
-	'the clock goes back: a third one starts after the first');
-set_clock('+0');
+	't', 'the clock goes back: a third one starts after the first');
+set_clock($node, '+0');
 
-is( $node->safe_psql(
-		'postgres', qq(
+is($node->safe_psql('postgres', qq(
 SELECT count(*) - count(DISTINCT id),
 	count(*) FILTER (WHERE tick_of(id) NOT BETWEEN 1 AND $last_tick),
 	(SELECT sum(disorder(node)) FROM (SELECT DISTINCT node FROM ids) nodes)
 FROM ids
 )),
-	'0|0|0',
-	'no ID twice, none reserved, all in order');
+	'0|0|0', 'no ID twice, none reserved, all in order');
 
 $session->quit;
 $other->quit;

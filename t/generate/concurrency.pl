@@ -8,12 +8,9 @@ use Scru64Test;
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', "scru64.node_spec = '1/1'");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($node);
 
 # before and after are the clock when the ID was asked for and when it was there
-$node->safe_psql(
-	'postgres', q(
+create_extension($node, q(
 CREATE UNLOGGED TABLE ids (
 	session integer,
 	n integer,
@@ -43,72 +40,50 @@ sub run_sessions
 {
 	my ($name, $statements, $rows) = @_;
 
-	$node->pgbench(
-		"--no-vacuum --client=16 --jobs=2 --transactions=$statements "
-		  . "--define=n=0 --define=rows=$rows",
-		0,
-		[qr{number of transactions actually processed: \d+}],
-		[qr{^$}],
-		$name,
-		{
-			"insert_$statements" => q(
+	return pgbench_ok($node, $name, 16, $statements, { "insert_$statements" => q(
 INSERT INTO ids
 SELECT :client_id, :n + g, clock_timestamp(), scru64_generate(), clock_timestamp()
 FROM generate_series(1, :rows) g;
 \set n :n + :rows
-)
-		});
-	return;
+) }, '--define=n=0', "--define=rows=$rows");
 }
 
 # A tick has room for all of these IDs.
 run_sessions('16 sessions insert 100,000 IDs each', 100, 1000);
-is($node->safe_psql('postgres', 'SELECT * FROM count_ids()'),
-	'1600000|1600000|0', 'no ID twice, every session has its IDs in order');
-cmp_ok($node->safe_psql('postgres', 'SELECT count_turns()'),
-	'>', 100, 'the sessions took turns');
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', 'SELECT *, count_turns() > 100 FROM count_ids()'),
+	'1600000|1600000|0|t', 'no ID twice, every session has its IDs in order, and they took turns');
+is($node->safe_psql('postgres', q(
 SELECT count(*) FILTER (WHERE scru64_node_ctr(id) >> 23 <> 1),
 	count(*) FILTER (WHERE tick_of(id) < tick_of(before - interval '20 ms')),
 	count(*) FILTER (WHERE tick_of(id) > tick_of(after))
 FROM ids
 )),
-	'0|0|0',
-	'all IDs have the bits of the node and the time of the clock');
+	'0|0|0', 'all IDs have the bits of the node and the time of the clock');
 
 # A tick has room for 4,096 IDs: the counter overflows, and the IDs run ahead.
 set_parameter($node, 'scru64.node_spec', '0x2bc/12');
 $node->safe_psql('postgres', 'TRUNCATE ids');
 run_sessions('16 sessions insert 5,000 IDs each', 10, 500);
-is($node->safe_psql('postgres', 'SELECT * FROM count_ids()'),
-	'80000|80000|0',
-	'no ID twice, every session has its IDs in order, with overflows');
-cmp_ok($node->safe_psql('postgres', 'SELECT count_turns()'),
-	'>', 100, 'the sessions took turns, with overflows');
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', 'SELECT *, count_turns() > 100 FROM count_ids()'),
+	'80000|80000|0|t', 'no ID twice, every session has its IDs in order, and they took turns, with overflows');
+is($node->safe_psql('postgres', q(
 SELECT count(*) FILTER (WHERE scru64_node_ctr(id) >> 12 <> x'2bc'::integer),
 	count(*) FILTER (WHERE tick_of(id) < tick_of(before - interval '20 ms')),
 	count(*) FILTER (WHERE tick_of(id) > tick_of(after) + 10000 / 256),
 	count(*) FILTER (WHERE tick_of(id) > tick_of(after)) > 0
 FROM ids
 )),
-	'0|0|0|t',
-	'IDs run ahead of the clock, by no more than the allowance');
-is( $node->safe_psql(
-		'postgres', q(
+	'0|0|0|t', 'IDs run ahead of the clock, by no more than the allowance');
+is($node->safe_psql('postgres', q(
 SELECT node_id, node_id_size, last_id = (SELECT max(id) FROM ids),
 	counter_overflows > 0, clock_rollbacks
 FROM scru64_generators WHERE node_id_size = 12
 )),
-	'700|12|t|t|0',
-	'the view shows the last ID and counts the overflows');
+	'700|12|t|t|0', 'the view shows the last ID and counts the overflows');
 
 # Sessions hand over to each other: who has the baton generates an ID after the
 # one before was committed.  In between, the same sessions generate others.
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 CREATE TABLE baton (id scru64);
 INSERT INTO baton VALUES (scru64_generate());
 CREATE TABLE handovers (n bigserial, session integer, previous scru64, id scru64);
@@ -126,18 +101,11 @@ BEGIN
 END
 $$;
 ));
-$node->pgbench(
-	'--no-vacuum --client=4 --jobs=2 --transactions=2000',
-	0,
-	[qr{processed: 8000/8000}],
-	[qr{^$}],
-	'4 sessions hand over to each other',
-	{
+pgbench_ok($node, '4 sessions hand over to each other', 4, 2000, {
 		'hand_over@3' => q(SELECT hand_over(:client_id)),
 		'others@1' => q(SELECT count(*) FROM scru64_generate(20))
 	});
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', q(
 SELECT count(*) FILTER (WHERE id <= previous),
 	count(*) FILTER (WHERE id <= earlier),
 	count(*) > 4000,
@@ -146,8 +114,7 @@ FROM (SELECT *, lag(id) OVER (ORDER BY n) AS earlier,
 		  lag(session) OVER (ORDER BY n) AS earlier_session
 	  FROM handovers) h
 )),
-	'0|0|t|t',
-	'IDs are in commit order');
+	'0|0|t|t', 'IDs are in commit order');
 
 $node->stop;
 done_testing();

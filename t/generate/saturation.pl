@@ -14,12 +14,9 @@ my $tick_ms = 256;
 
 my $node = new_node('main');
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($node);
 
 # at is the clock when the ID was there
-$node->safe_psql(
-	'postgres', q(
+create_extension($node, q(
 CREATE TABLE ids (node text, n serial, id scru64 PRIMARY KEY, at timestamptz);
 
 CREATE FUNCTION give(node text, count integer) RETURNS void
@@ -33,39 +30,13 @@ END
 $$;
 ));
 
-my $wait_event =
-  $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000
-  ? 'Extension Scru64Clock'
-  : 'Extension Extension';
-
-sub pid_of
-{
-	my ($session) = @_;
-
-	return $session->query_safe('SELECT pg_backend_pid()');
-}
-
-# Poll until a session waits for the clock.
-sub waits_ok
-{
-	my ($pid, $name) = @_;
-
-	ok( $node->poll_query_until(
-			'postgres',
-			"SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity WHERE pid = $pid",
-			$wait_event),
-		$name);
-	return;
-}
-
 #
 # 200 IDs of one node: 100 ticks, of which all but the allowance must pass.
 #
 my $saturated = open_session($node);
-my $saturated_pid = pid_of($saturated);
 
 start_statement($saturated, "SELECT give('1/23', 200)");
-waits_ok($saturated_pid, 'a saturated node waits, with a wait event');
+ok(waits_for($node, $saturated, 'Clock'), 'a saturated node waits, with a wait event');
 
 # another node does not have to wait, nor who looks at the view
 my ($ret, $out, $err) = $node->psql(
@@ -79,19 +50,13 @@ is($out, "1000\n1|t\n9|f", 'meanwhile another node generates');
 is($err, '', 'without an error');
 
 # several sessions of a saturated node: 104 IDs are 52 ticks
-$node->pgbench(
-	'--no-vacuum --client=8 --jobs=2 --transactions=13',
-	0,
-	[qr{processed: 104/104}],
-	[qr{^$}],
-	'8 sessions wait for one node, and all of them finish',
+pgbench_ok($node, '8 sessions wait for one node, and all of them finish', 8, 13,
 	{ 'several' => q(SELECT give('2/23', 1)) });
 
 ($out, $err) = try_statement($saturated, 'SELECT 1');
 is($err, '', '200 IDs of a saturated node: no error');
 # one tick more if the clock moves on after the first ID
-like( $node->safe_psql(
-		'postgres', q(
+like($node->safe_psql('postgres', q(
 SELECT node, count(*), count(DISTINCT id), count(DISTINCT tick_of(id)),
 	max(tick_of(id)) - min(tick_of(id)) + 1,
 	count(*) FILTER (WHERE tick_of(id) > tick_of(at) + 39)
@@ -109,21 +74,15 @@ is( $node->safe_psql(
 # The first may come late in its tick, so the time of one tick may be missing;
 # the generator's clock is a little coarse.
 my $elapsed = $node->safe_psql('postgres',
-	"SELECT extract(epoch FROM max(at) - min(at)) * 1000 FROM ids WHERE node = '1/23'"
-);
-cmp_ok(
-	$elapsed, '>',
-	(100 - 39 - 2) * $tick_ms - 20,
-	'200 IDs take their time');
+	"SELECT extract(epoch FROM max(at) - min(at)) * 1000 FROM ids WHERE node = '1/23'");
+cmp_ok($elapsed, '>', (100 - 39 - 2) * $tick_ms - 20, '200 IDs take their time');
 cmp_ok($elapsed, '<', (100 - 39) * $tick_ms + 3000, 'and not much more');
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', q(
 SELECT counter_overflows, waits BETWEEN 20 AND 61, clock_rollbacks,
 	last_id = (SELECT max(id) FROM ids WHERE node = '1/23')
 FROM scru64_generators WHERE node_id = 1
 )),
-	'99|t|0|t',
-	'the view counts overflows and waits');
+	'99|t|0|t', 'the view counts overflows and waits');
 
 #
 # Ends of a wait.  A node that has used an allowance of 60 s waits for half a
@@ -131,111 +90,76 @@ FROM scru64_generators WHERE node_id = 1
 #
 my $waiting = open_session($node);
 my $controller = open_session($node);
-my $pid = pid_of($waiting);
 my $saturate = "SELECT give('3/23', 460)";
 
 # Time that it took to end the wait of a session.
 sub end_wait
 {
-	my ($pid, $how) = @_;
+	my ($session, $how) = @_;
 
-	return $controller->query_safe(
-		"SELECT round(end_statement($pid, '$how'))");
+	return $controller->query_safe("SELECT round(end_statement($session->{pid}, '$how'))");
 }
 
-set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting,
-	$controller);
+set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting, $controller);
 $waiting->query_safe($saturate);
-set_parameter($node, 'scru64.rollback_allowance', '31s', $waiting,
-	$controller);
-my $waits = $node->safe_psql('postgres',
-	'SELECT waits FROM scru64_generators WHERE node_id = 3');
+set_parameter($node, 'scru64.rollback_allowance', '31s', $waiting, $controller);
+my $waits = $node->safe_psql('postgres', 'SELECT waits FROM scru64_generators WHERE node_id = 3');
 
 foreach my $round (1 .. 3)
 {
 	start_statement($waiting, "SELECT give('3/23', 1)");
-	waits_ok($pid, "a session waits, $round");
-	cmp_ok(end_wait($pid, 'pg_cancel_backend'),
-		'<', $at_once, "its wait is cancelled at once, $round");
+	ok(waits_for($node, $waiting, 'Clock'), "a session waits, $round");
+	cmp_ok(end_wait($waiting, 'pg_cancel_backend'), '<', $at_once, "its wait is cancelled at once, $round");
 	($out, $err) = try_statement($waiting, 'SELECT 1');
-	like(
-		$err,
-		qr/ERROR:  57014: canceling statement due to user request/,
-		"that is the error, $round");
+	like($err, qr/ERROR:  57014: canceling statement due to user request/, "that is the error, $round");
 }
-is( $node->safe_psql(
-		'postgres',
-		"SELECT waits - $waits FROM scru64_generators WHERE node_id = 3"),
-	'3',
-	'the view counts a wait once, however long it is and whatever its end');
+is($node->safe_psql('postgres', "SELECT waits - $waits FROM scru64_generators WHERE node_id = 3"),
+	'3', 'the view counts a wait once, however long it is and whatever its end');
 
-$elapsed = $controller->query_safe(
-	'SELECT extract(epoch FROM clock_timestamp()) * 1000');
-($out, $err) = try_statement($waiting,
-	"SET statement_timeout = '300ms'; SELECT give('3/23', 1)");
-$elapsed = $controller->query_safe(
-	"SELECT extract(epoch FROM clock_timestamp()) * 1000 - $elapsed");
-like(
-	$err,
-	qr/ERROR:  57014: canceling statement due to statement timeout/,
-	'statement_timeout ends a wait');
+$elapsed = $controller->query_safe('SELECT extract(epoch FROM clock_timestamp()) * 1000');
+($out, $err) = try_statement($waiting, "SET statement_timeout = '300ms'; SELECT give('3/23', 1)");
+$elapsed = $controller->query_safe("SELECT extract(epoch FROM clock_timestamp()) * 1000 - $elapsed");
+like($err, qr/ERROR:  57014: canceling statement due to statement timeout/, 'statement_timeout ends a wait');
 cmp_ok($elapsed, '<', 300 + $at_once, 'at once');
 cmp_ok($elapsed, '>=', 300, 'and not before');
 $waiting->query_safe('SET statement_timeout = 0');
 
 my $terminated = open_session($node);
-$pid = pid_of($terminated);
 start_statement($terminated, "SELECT give('3/23', 1)");
-waits_ok($pid, 'another session waits');
-cmp_ok(end_wait($pid, 'pg_terminate_backend'),
-	'<', $at_once, 'its wait is terminated at once');
+ok(waits_for($node, $terminated, 'Clock'), 'another session waits');
+cmp_ok(end_wait($terminated, 'pg_terminate_backend'), '<', $at_once, 'its wait is terminated at once');
 ok( $node->poll_query_until(
 		'postgres',
-		"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)"),
+		"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $terminated->{pid})"),
 	'and the session with it');
 $terminated->{run}->finish;
-like(
-	$terminated->{stderr},
-	qr/FATAL:  57P01: terminating connection/,
-	'that is the error');
+like($terminated->{stderr}, qr/FATAL:  57P01: terminating connection/, 'that is the error');
 
-is( $node->safe_psql(
-		'postgres', "SELECT count(*) FROM ids WHERE node = '3/23'"),
-	'460',
-	'waits that were ended gave no ID');
-set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting,
-	$controller);
+is($node->safe_psql('postgres', "SELECT count(*) FROM ids WHERE node = '3/23'"),
+	'460', 'waits that were ended gave no ID');
+set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting, $controller);
 $waiting->query_safe("SELECT give('3/23', 4)");
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', q(
 SELECT count(*), count(*) FILTER (WHERE id <= previous)
 FROM (SELECT id, lag(id) OVER (ORDER BY n) AS previous FROM ids WHERE node = '3/23') i
 )),
-	'464|0',
-	'after that, generation goes on');
+	'464|0', 'after that, generation goes on');
 
 #
 # Without an allowance, no ID is ahead of the clock.
 #
 set_parameter($node, 'scru64.rollback_allowance', '0', $waiting);
 $waiting->query_safe("SELECT give('4/23', 10)");
-$node->pgbench(
-	'--no-vacuum --client=8 --jobs=2 --transactions=2',
-	0,
-	[qr{processed: 16/16}],
-	[qr{^$}],
-	'8 sessions wait for one node without an allowance',
+pgbench_ok($node, '8 sessions wait for one node without an allowance', 8, 2,
 	{ 'no_allowance' => q(SELECT give('5/23', 1)) });
 set_parameter($node, 'scru64.rollback_allowance', '255ms', $waiting);
 $waiting->query_safe("SELECT give('6/23', 6)");
-is( $node->safe_psql(
-		'postgres', q(
+is($node->safe_psql('postgres', q(
 SELECT node, count(*), count(DISTINCT id), count(*) FILTER (WHERE tick_of(id) > tick_of(at)),
 	max(tick_of(id)) - min(tick_of(id)) >= count(*) / 2 - 1
 FROM ids WHERE node IN ('4/23', '5/23', '6/23') GROUP BY node ORDER BY node
 )),
-	"4/23|10|10|0|t\n5/23|16|16|0|t\n6/23|6|6|0|t",
-	'a saturated node waits for its next tick');
+	"4/23|10|10|0|t\n5/23|16|16|0|t\n6/23|6|6|0|t", 'a saturated node waits for its next tick');
 
 $saturated->quit;
 $waiting->quit;

@@ -4,7 +4,6 @@
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
-use Time::HiRes qw(usleep);
 
 # All nodes of this test have size 8, so that an ID tells which node it is of.
 my $used = 'SELECT scru64_node_ctr(scru64_generate()) >> 16';
@@ -65,14 +64,9 @@ sub outcome_is
 sub comes_to_use
 {
 	my ($session, $expected, $name) = @_;
-	my ($out, $err) = ('', '');
+	my ($out, $err);
 
-	for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		($out, $err) = try_statement($session, $used);
-		last if $out eq $expected;
-		usleep(100_000);
-	}
+	wait_until(sub { ($out, $err) = try_statement($session, $used); return $out eq $expected });
 	return is("$out$err", $expected, "$mode, $name");
 }
 

@@ -29,16 +29,7 @@ sub move_clock
 
 move_clock(0);
 start_server($node, fake_monotonic => 1);
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-add_helpers($node);
-
-sub in_view
-{
-	my ($spec, $columns) = @_;
-
-	return $node->safe_psql('postgres',
-		"SELECT $columns FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'");
-}
+create_extension($node, 'CREATE TABLE ids (id scru64)');
 
 sub last_of
 {
@@ -52,23 +43,26 @@ sub last_of
 sub wait_for_last_of
 {
 	my ($spec, $count) = @_;
-	my $waits = in_view($spec, 'waits') || 0;
-	my $session = open_session($node);
-	my $pid = $session->query_safe("SET scru64.node_spec = '$spec'; SELECT pg_backend_pid()");
-	my $attempts = 100 * $PostgreSQL::Test::Utils::timeout_default;
+	my $waits = in_view($node, $spec, 'waits') || 0;
+	my ($session, $monitor) = map { open_session($node) } (1 .. 2);
+	my $look = "SELECT coalesce(sum(waits), 0), state = 'idle' AND query LIKE 'SELECT max%' FROM pg_stat_activity
+LEFT JOIN scru64_generators ON node_id || '/' || node_id_size = '$spec' WHERE pid = $session->{pid} GROUP BY state, query";
 
+	$session->query_safe("SET scru64.node_spec = '$spec'");
 	start_statement($session, "SELECT max(id) FROM scru64_generate($count) id");
-	while ($node->safe_psql('postgres', "SELECT state = 'idle' AND query LIKE 'SELECT max%' FROM pg_stat_activity WHERE pid = $pid") ne 't')
+	my $is_over = '';
+	while ($is_over ne 't')
 	{
-		die "no end of waiting for $spec" if $attempts-- == 0;
-		if ((in_view($spec, 'waits') || 0) > $waits)
-		{
-			$waits++;
-			move_clock($tick_ms);
-		}
-		sleep(0.01);
+		my $waits_now;
+
+		wait_until(
+			sub {
+				($waits_now, $is_over) = split(/\|/, $monitor->query_safe($look));
+				return $waits_now > $waits || $is_over eq 't';
+			}, 0.01) or die "no end of waiting for $spec";
+		move_clock($tick_ms) if $waits_now > $waits++;
 	}
-	$session->quit;
+	$_->quit foreach ($session, $monitor);
 	return;
 }
 
@@ -77,16 +71,15 @@ sub wait_for_last_of
 #
 is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), '0', 'no node before the first ID');
 my $id = last_of('1/8', 1);
-is( in_view('1/8', qq(
+is( in_view($node, '1/8', qq(
 last_id, node_spec, tick_of(durable_until) - tick_of(clock_timestamp()),
 durable_until > scru64_timestamp(last_id), extract(epoch FROM lead) * 1000 BETWEEN -$tick_ms AND 0,
 counter_overflows, clock_rollbacks, waits)),
 	"$id|$id/8|$ahead|t|t|0|0|0",
 	'a node that has given an ID');
 $node->safe_psql('postgres', 'CHECKPOINT');
-is( in_view('1/8', 'tick_of(durable_until)'),
-	unpack('x32 Q', read_file(page_file($node))),
-	'durable_until is what the page says');
+is(in_view($node, '1/8', 'tick_of(durable_until)'),
+	unpack('x32 Q', slurp_file(page_file($node))), 'durable_until is what the page says');
 
 my $session = open_session($node);
 my ($above, $raises, $before) = (0, -1, '');
@@ -107,8 +100,7 @@ is($above, 0, 'no ID is above durable_until');
 ok($raises >= 3 && $raises <= 5, "durable_until is raised every 1.5 seconds: $raises times in six");
 
 # A restart: no node is known any more, but where all of them start.
-my $last = in_view('1/8', 'last_id');
-my $durable = in_view('1/8', 'tick_of(durable_until)');
+my ($last, $durable) = split(/\|/, in_view($node, '1/8', 'last_id, tick_of(durable_until)'));
 my $start = 'LOG:  node \\d+/\\d+ starts after .*, which is ahead of the clock';
 is(scalar(logged($node, $start)), 0, 'no node starts ahead of the clock at first');
 $node->stop('immediate');
@@ -116,9 +108,9 @@ start_server($node, fake_monotonic => 1);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), '0', 'after a restart: no node before the first ID');
 $id = last_of('2/8', 1);
 cmp_ok($node->safe_psql('postgres', "SELECT tick_of('$id'::scru64)"), '>', $durable, 'after a restart: the first ID is above durable_until');
-is(in_view('1/8', '1'), '', 'after a restart: another node is not there');
+is(in_view($node, '1/8', '1'), '', 'after a restart: another node is not there');
 is(scalar(logged($node, $start)), 1, 'after a restart: the log says that the node starts ahead of the clock');
-like(read_file($node->logfile),
+like(slurp_file($node->logfile),
 	qr/LOG:  node 2\/8 starts after .*, which is ahead of the clock\n.*DETAIL:  The clock reads .*\. IDs up to then may have been issued before\./,
 	'after a restart: and why');
 last_of('2/8', 1);
@@ -135,7 +127,6 @@ my $parallel =
 $node->stop;
 set_clock($node, '+0');
 start_server($node);
-$node->safe_psql('postgres', 'CREATE TABLE ids (id scru64)');
 foreach my $begin ('BEGIN', 'BEGIN READ ONLY', 'BEGIN; INSERT INTO ids SELECT scru64_generate()', "$parallel; BEGIN")
 {
 	my @ids = grep { /^\w{12}$/ } split(/\n/, $node->safe_psql('postgres',
@@ -171,21 +162,21 @@ is(join(' ', map { $starts->($_) - $before{$_} } sort keys %before), '1 1',
 #
 $node->safe_psql('postgres', 'SELECT scru64_set_ceiling()');
 last_of('3/20', 500);
-is( in_view('3/20', qq(
+is( in_view($node, '3/20', qq(
 counter_overflows > 20, waits, clock_rollbacks, lead > interval '5 s',
 tick_of(durable_until) - tick_of(clock_timestamp()))),
 	"t|0|0|t|$ahead_overflow",
 	'a node that is ahead of the clock');
 is(scalar(logged($node, 'waits for the clock')), 0, 'nobody has waited');
 wait_for_last_of('3/20', 200);
-is( in_view('3/20', 'waits > 0, clock_rollbacks, lead > interval \'9 s\''), 't|0|t', 'a node that has waited');
+is( in_view($node, '3/20', 'waits > 0, clock_rollbacks, lead > interval \'9 s\''), 't|0|t', 'a node that has waited');
 my $saturated = 'LOG:  node 3/20 waits for the clock';
 is(scalar(logged($node, $saturated)), 1, 'the log says so');
 wait_for_last_of('3/20', 30);
 is(scalar(logged($node, $saturated)), 1, 'only once');
 wait_for_last_of('4/20', 700);
 is(scalar(logged($node, 'LOG:  node 4/20 waits for the clock')), 1, 'for each node');
-like(read_file($node->logfile),
+like(slurp_file($node->logfile),
 	qr/$saturated\n.*DETAIL:  The last ID of node 3\/20, \w{12}, is of .*\. The next would be ahead of the clock by more than "scru64\.rollback_allowance" \(10000 ms\)\.\n.*HINT:  .*smaller node_id_size/,
 	'with what to do');
 move_clock(65_000);
@@ -207,16 +198,16 @@ foreach (1 .. 3)
 	move_clock(-2000);
 	last_of('1/8', 1);
 }
-is(in_view('1/8', 'clock_rollbacks, waits'), '3|0', 'the clock goes back three times');
+is(in_view($node, '1/8', 'clock_rollbacks, waits'), '3|0', 'the clock goes back three times');
 is(scalar(logged($node, $went_back)), 1, 'the log says so once');
 my ($from, $to) = (logged($node, $went_back))[0] =~ /from (.*) to (.*)$/;
 is( $node->safe_psql('postgres', "SELECT round(extract(epoch FROM timestamptz '$from' - timestamptz '$to')), round(extract(epoch FROM clock_timestamp() - timestamptz '$to'))"),
 	'2|-4',
 	'from when to when');
 last_of('2/8', 1);
-is(in_view('2/8', 'clock_rollbacks'), '1', 'another node sees it, too');
+is(in_view($node, '2/8', 'clock_rollbacks'), '1', 'another node sees it, too');
 is(scalar(logged($node, $went_back)), 2, 'and says so');
-like(read_file($node->logfile),
+like(slurp_file($node->logfile),
 	qr/$went_back.*\n.*DETAIL:  Node 2\/8 continues after its last ID as long as that is not ahead of the clock by more than "scru64\.rollback_allowance" \(10000 ms\)\./,
 	'with what follows');
 
@@ -226,7 +217,7 @@ kill_server($node);
 move_clock(2000);
 start_server($node);
 last_of('1/8', 1);
-is(in_view('1/8', 'clock_rollbacks, waits, counter_overflows, lead > interval \'5 s\''), '0|0|0|t', 'the counts start anew');
+is(in_view($node, '1/8', 'clock_rollbacks, waits, counter_overflows, lead > interval \'5 s\''), '0|0|0|t', 'the counts start anew');
 
 $node->stop;
 done_testing();

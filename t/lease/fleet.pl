@@ -16,7 +16,7 @@ my $lines = fleet_lines($realm);
 # A password, and a file that it is in
 my $passfile = $realm->basedir . '/passfile';
 $realm->safe_psql('postgres', "ALTER ROLE fleet PASSWORD '$password'");
-replace_file($realm->data_dir . '/pg_hba.conf', "local all fleet scram-sha-256\n" . read_file($realm->data_dir . '/pg_hba.conf'));
+replace_file($realm->data_dir . '/pg_hba.conf', "local all fleet scram-sha-256\n" . slurp_file($realm->data_dir . '/pg_hba.conf'));
 $realm->reload;
 replace_file($passfile, "*:*:*:fleet:$password\n");
 chmod(0600, $passfile);
@@ -98,7 +98,7 @@ foreach my $case ([ 'configured', 'postgres', '201/8', 'role' ], [ 'postgres', '
 
 is(logged_sources($server_b), 'user database session', 'the log names each source of a node spec that goes before the lease');
 cmp_ok(scalar(logged($server_b, 'DETAIL:  A session has')), '<', 10, 'once a minute, not for each session and node');
-like(read_file($server_b->logfile),
+like(slurp_file($server_b->logfile),
 	qr{LOG:  node 201/8 is used in place of the one that this server leases\n.*DETAIL:  .* source "user"\. .*\n.*HINT:  RESET it by ALTER ROLE},
 	'and what to do');
 
@@ -116,24 +116,21 @@ $server_b->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; 
 like(lease_sql($server_b, 'state, node_spec', 'monitor'), qr{^held\|\d+/12$}, 'pg_monitor sees the lease');
 like(lease_sql($server_b, 'state', 'other'), qr/permission denied/, 'others do not');
 {
-	my ($rc, $out, $message) = $server_b->psql('postgres', 'SELECT scru64_node_spec()', extra_params => [ '-U', 'other' ]);
-	is($out, lease_of($server_b), 'they see their node');
-	($rc, $out, $message) = $server_b->psql('postgres', "SELECT scru64_generate(); SHOW scru64.realm", extra_params => [ '-U', 'other' ]);
-	like($message, qr/permission denied|must be superuser/, 'and not the connection string');
-	($rc, $out, $message) = $server_b->psql('postgres', "SELECT scru64_generate() IS NULL; SELECT setting FROM pg_settings WHERE name = 'scru64.realm'", extra_params => [ '-U', 'other' ]);
-	is($out, 'f', 'nor in pg_settings');
-	($rc, $out) = $server_b->psql('postgres', "SELECT backend_type, state, datname, usename, query = ANY ('{\"\",talking with the realm}') FROM pg_stat_activity WHERE backend_type LIKE '%lease%'");
-	is($out, 'scru64 lease worker|idle||postgres|t', 'pg_stat_activity shows the worker');
+	my @other = (extra_params => [ '-U', 'other' ]);
+	is($server_b->safe_psql('postgres', "SELECT scru64_node_spec(), scru64_generate() IS NULL; SELECT setting FROM pg_settings WHERE name = 'scru64.realm'", @other),
+		lease_of($server_b) . '|f', 'they see their node, and no connection string in pg_settings');
+	like(error_of($server_b, 'SELECT scru64_generate(); SHOW scru64.realm', @other), qr/permission denied|must be superuser/, 'nor by SHOW');
+	is($server_b->safe_psql('postgres', "SELECT backend_type, state, datname, usename, query = ANY ('{\"\",talking with the realm}') FROM pg_stat_activity WHERE backend_type LIKE '%lease%'"),
+		'scru64 lease worker|idle||postgres|t', 'pg_stat_activity shows the worker');
 }
 foreach my $server ($server_a, $server_b)
 {
 	my $session = open_session($server);
-	my $pid = $session->query_safe('SELECT scru64_generate() IS NULL; SELECT pg_backend_pid()');
 	my $worker = lease_sql($server, 'worker_pid');
 
-	$pid =~ s/.*\n//s;
-	unlike(read_file("/proc/$pid/maps"), qr/libpq/, $server->name . ': a session without libpq');
-	like(read_file("/proc/$worker/maps"), qr/libpq/, $server->name . ': the worker has it');
+	$session->query_safe('SELECT scru64_generate()');
+	unlike(slurp_file("/proc/$session->{pid}/maps"), qr/libpq/, $server->name . ': a session without libpq');
+	like(slurp_file("/proc/$worker/maps"), qr/libpq/, $server->name . ': the worker has it');
 	$session->quit;
 }
 
@@ -141,10 +138,7 @@ foreach my $server ($server_a, $server_b)
 # A standby that does not preload the library leases nothing; promoted, a node of its own
 #
 {
-	my $standby = copy_server($template, 'standby');
-	$standby->append_conf('postgresql.conf', $lines);
-	$standby->enable_streaming($server_a);
-	start_server($standby);
+	my $standby = add_standby($template, $server_a, 'standby', lines => $lines);
 	catch_up($server_a, $standby);
 	my ($out, $message) = try_generate($standby);
 	is($out, '', 'a standby gives no ID');
@@ -188,7 +182,7 @@ foreach my $case ([ 'a session', $server_a ], [ 'the worker', $server_a ], [ 'a 
 	my ($what, $server) = @{$case};
 	my $session = open_session($server);
 	my $before = lease_of($server);
-	my $victim = $what eq 'a session' ? $session->query_safe('SELECT pg_backend_pid()') : lease_sql($server, 'worker_pid');
+	my $victim = $what eq 'a session' ? $session->{pid} : lease_sql($server, 'worker_pid');
 
 	crash($server, $victim);
 	$session->{run}->finish if $what eq 'a session';
@@ -266,9 +260,7 @@ $server_d->stop;
 #
 # Secrets
 #
-my @loads = end_loads();
-my $errors = errors_of(@loads);
-note('errors of the clients: ' . join(', ', map { "$_ $errors->{$_}" } sort keys %{$errors}));
+end_loads();
 ok_ids($realm, 'a fleet', 1000);
 my @ids = split(/\n/, $realm->safe_psql('realm', 'SELECT lease_id FROM scru64_realm.ledger'));
 my @secrets = ($password, map { my $hex = s/-//gr; ($_, $hex, pack('H*', $hex)) } @ids);
@@ -300,10 +292,10 @@ find(
 	{
 		no_chdir => 1,
 		# the configuration of the others has the password
-		wanted => sub { look($_, read_file($_)) if -f $_ && !m{_[ac]_data/.*/(postgresql\.conf|config_exec_params)$} }
+		wanted => sub { look($_, slurp_file($_)) if -f $_ && !m{_[ac]_data/.*/(postgresql\.conf|config_exec_params)$} }
 	},
 	$server_b->backup_dir . '/hot', map { $_->data_dir } ($server_a, $server_b, $server_c));
 # PostgreSQL itself tells what a reload has changed: doc/scru64.md says so
-look($_->name . "'s log", read_file($_->logfile) =~ s/parameter "scru64.realm" changed to .*//gr) foreach ($server_a, $server_b, $server_c);
+look($_->name . "'s log", slurp_file($_->logfile) =~ s/parameter "scru64.realm" changed to .*//gr) foreach ($server_a, $server_b, $server_c);
 is(join(', ', @found), '', 'no lease_id and no password in the data directories, a base backup, the logs, and what any role sees');
 done_testing();

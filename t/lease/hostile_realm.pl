@@ -269,7 +269,7 @@ sub log_since
 {
 	my ($position) = @_;
 
-	return substr(read_file($server->logfile), $position);
+	return substr(slurp_file($server->logfile), $position);
 }
 
 # What the log says of crashes since the last time.
@@ -361,7 +361,6 @@ sub try_answers
 begin_session();
 ok(is_held(), 'the realm gives a lease');
 is(generate(), 'an ID', 'and there are IDs');
-my $backend = $session->query_safe('SELECT pg_backend_pid()');
 
 #
 # Bad answers while there is a lease, and to its release
@@ -403,7 +402,7 @@ foreach my $name (sort keys %odd)
 #
 sub worker_memory
 {
-	return read_file('/proc/' . look('worker_pid') . '/status') =~ /VmHWM:\s+(\d+) kB/ ? $1 : 0;
+	return slurp_file('/proc/' . look('worker_pid') . '/status') =~ /VmHWM:\s+(\d+) kB/ ? $1 : 0;
 }
 
 my $memory = worker_memory();
@@ -422,7 +421,7 @@ foreach my $name (sort keys %endless)
 	ok(is_held(), 'it goes on at once when told to');
 }
 is(look('worker_pid'), $pid, 'it is the same worker');
-is($session->query_safe('SELECT pg_backend_pid()'), $backend, 'and the session has lived through all of it');
+is($session->query_safe('SELECT pg_backend_pid()'), $session->{pid}, 'and the session has lived through all of it');
 
 #
 # Silence, and answers without end: the server stops

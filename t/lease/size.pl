@@ -38,9 +38,8 @@ sub server_with_lease
 sub waits_of
 {
 	my ($server) = @_;
-	my $node = lease_of($server);
 
-	return $node . ' ' . $server->safe_psql('postgres', "SELECT waits FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'");
+	return in_view($server, lease_of($server), 'node_id, waits');
 }
 
 # Does a server wait for the realm, which has been asked for a lease?
@@ -103,7 +102,6 @@ $session->query_safe('ROLLBACK');
 ok(wait_until(sub { size_of($hot) == $busy }), 'then the other one');
 ok_streams('a slow realm');
 {
-	my $node = lease_of($hot);
 	configure_server($hot, "scru64.lease_node_id_size_min = $quiet\n");
 	ok(wait_until(sub { size_of($hot) == $quiet }), 'a size that is not allowed any more is changed by a reload');
 	is(lease_sql($hot, 'size_reason'), 'the settings were changed', 'and that is said');

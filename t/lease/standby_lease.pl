@@ -21,11 +21,8 @@ sub make_pair
 	my ($lines) = @_;
 	my $n = ++$primaries;
 	my $primary = fleet_server($template, "primary_$n", fleet_lines($realm, lease_node_id_size => 18, lease_node_id_size_min => 18));
-	my $standby = copy_server($template, "standby_$n");
+	my $standby = add_standby($template, $primary, "standby_$n", lines => $lines . $preload);
 
-	$standby->append_conf('postgresql.conf', $lines . $preload);
-	$standby->enable_streaming($primary);
-	start_server($standby);
 	isnt(wait_for_lease($primary), '', "primary $n: a lease");
 	begin_load($primary, 2);
 	wait_until(
@@ -184,10 +181,7 @@ SKIP:
 	skip 'libfaketime is not installed', 1 if !can_set_clock();
 	my $server = fleet_server($template, 'ahead', "scru64.node_spec = '1000/10'\n", clock => '+7200');
 
-	$standby = copy_server($template, 'behind');
-	$standby->append_conf('postgresql.conf', fleet_lines($realm) . $preload);
-	$standby->enable_streaming($server);
-	start_server($standby);
+	$standby = add_standby($template, $server, 'behind', lines => fleet_lines($realm) . $preload);
 	isnt(held_by($standby), '', 'a primary whose clock is ahead');
 	isnt($server->safe_psql('postgres', 'SELECT scru64_generate()'), '', 'and its IDs');
 	catch_up($server, $standby);
@@ -205,11 +199,8 @@ SKIP:
 {
 	my $server = fleet_server($template, 'leader', "scru64.node_spec = '1000/10'\n");
 
-	$standby = copy_server($template, 'late');
-	$standby->append_conf('postgresql.conf', fleet_lines($realm) . $preload);
-	$standby->enable_streaming($server);
 	signal_server($realm, 'STOP');
-	start_server($standby);
+	$standby = add_standby($template, $server, 'late', lines => fleet_lines($realm) . $preload);
 	isnt($server->safe_psql('postgres', 'SELECT scru64_generate()'), '', 'the realm is silent: a standby');
 	catch_up($server, $standby);
 	$server->stop('immediate');
@@ -231,11 +222,8 @@ SKIP:
 	skip 'gdb is not installed', 1 if !has_gdb();
 	my $server = fleet_server($template, 'first', "scru64.node_spec = '1000/10'\n");
 
-	$standby = copy_server($template, 'second');
-	$standby->append_conf('postgresql.conf', fleet_lines($realm) . $preload);
-	$standby->enable_streaming($server);
 	$realm->stop;
-	start_server($standby);
+	$standby = add_standby($template, $server, 'second', lines => fleet_lines($realm) . $preload);
 	isnt($server->safe_psql('postgres', 'SELECT scru64_generate()'), '', 'the realm is away: a standby');
 	catch_up($server, $standby);
 	$server->stop('immediate');

@@ -56,8 +56,7 @@ sub log_has_once
 	my $other = wait_until(sub { my $now = lease_of($server); $now ne $node && $now });
 	isnt($other, '', 'an unknown lease: another one');
 	ok_streams('an unknown lease');
-	my $errors = errors_of(end_loads());
-	is(join(' ', keys %{$errors}), '', 'no error of any client');
+	end_loads_ok('', 'no error of any client');
 	is(lease_sql($server, 'state, failures'), 'held|0', 'all is well');
 	log_has_once($server, qr/LOG:  the lease of node \Q$node\E is not renewed any more: lease is not active/, 'the log says that it is unknown');
 	log_has_once($server, qr/LOG:  the node of this server is \Q$other\E now, and was \Q$node\E: its lease was not renewed any more/, 'and that the server has gone over');
@@ -165,8 +164,7 @@ SKIP:
 	};
 	my $expected = 1;
 
-	$realm->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
-	$realm->reload;
+	configure_server($realm, "synchronous_standby_names = 'nobody'\n");
 	ok($wait_for->(sub { my %requests = @_; return grep { grep { $_ > 1 } values %{$_} } values %requests; }),
 		'the answer is lost: the request is repeated');
 	foreach my $line ("lease_holder = 'two'", "lease_ttl = '2h'", "lease_node_id_size = 11", "lease_within = '1/2'")
@@ -175,8 +173,7 @@ SKIP:
 		$expected++;
 		ok($wait_for->(sub { my %requests = @_; return keys %requests == $expected; }), "$line: another request");
 	}
-	$realm->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-	$realm->reload;
+	configure_server($realm, "synchronous_standby_names = ''\n");
 	isnt(wait_for_lease($server), '', 'a lease');
 	my %requests = $requests->();
 	is(scalar(grep { keys %{$_} > 1 } values %requests), 0, 'none is repeated but as it was made');
@@ -201,7 +198,7 @@ ok_ids($realm, 'all');
 	signal_server($server, 'CONT');
 	$server->reload;
 	like(wait_until(sub { lease_sql($server, 'last_error') }), qr/this is realm $other, and not $met/, 'another realm: the view');
-	like(read_file($server->logfile), qr/this is realm $other, and not $met.*\n.*DETAIL.*\n.*HINT:  .*DROP EXTENSION.*set "scru64\.realm_id" to its ID, or wait until the lease is over/, 'the log says what to do');
+	like(slurp_file($server->logfile), qr/this is realm $other, and not $met.*\n.*DETAIL.*\n.*HINT:  .*DROP EXTENSION.*set "scru64\.realm_id" to its ID, or wait until the lease is over/, 'the log says what to do');
 	isnt((try_generate($server))[0], '', 'the lease goes on');
 	is(lease_of($server), $node, 'with its node');
 	ok(wait_until(sub { try_generate($server); $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'met'") eq 1 }), 'when it is over, the other one is taken');

@@ -12,16 +12,7 @@ use File::Basename;
 use Exporter 'import';
 use Scru64Examples;
 
-our @EXPORT = qw(
-  checks
-  map_beside
-  map_of
-  recipe_in_top
-  recipe_of
-  setup
-  sources
-  step
-);
+our @EXPORT = qw(checks map_beside map_of recipe_in_top recipe_of setup sources step);
 
 my $top = dirname(__FILE__) . '/../..';
 my $page = "$top/doc/coming-from.md";

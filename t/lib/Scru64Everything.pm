@@ -8,12 +8,7 @@ use File::Basename;
 use Scru64Examples;
 use Scru64Test;
 
-our @EXPORT = qw(
-  create_everything
-  create_temporal
-  has_gist
-  same_dump
-);
+our @EXPORT = qw(create_everything create_temporal has_gist same_dump);
 
 # Create a database, with the extension in this schema.  Needs a node spec.
 sub create_everything
@@ -21,8 +16,7 @@ sub create_everything
 	my ($node, $db, $schema) = @_;
 
 	$node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE template0");
-	$node->safe_psql(
-		$db, qq(
+	$node->safe_psql($db, qq(
 CREATE SCHEMA IF NOT EXISTS $schema;
 CREATE EXTENSION scru64 SCHEMA $schema;
 SET search_path = public, $schema;
@@ -107,8 +101,7 @@ sub create_gist
 {
 	my ($node, $db, $schema) = @_;
 
-	$node->safe_psql(
-		$db, qq(
+	$node->safe_psql($db, qq(
 SET search_path = public, $schema;
 CREATE EXTENSION scru64_gist SCHEMA $schema CASCADE;
 CREATE INDEX event_gist ON event USING gist (id);
@@ -127,8 +120,7 @@ sub create_temporal
 	my ($node, $db, $schema) = @_;
 	my $keys = recipe(dirname(__FILE__) . '/../../doc/scru64.md', 'temporal keys');
 
-	$node->safe_psql(
-		$db, qq(
+	$node->safe_psql($db, qq(
 SET search_path = public, $schema;
 $keys
 INSERT INTO price

@@ -49,13 +49,7 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(
-  blocks_of
-  examples_of
-  recipe
-  results_of
-  same_shape
-);
+our @EXPORT = qw(blocks_of examples_of recipe results_of same_shape);
 
 # What a page expects that has "set-up"
 my $set_up = q(CREATE EXTENSION IF NOT EXISTS scru64;

@@ -10,49 +10,11 @@ use POSIX qw(strftime);
 use Scru64Test;
 
 our @EXPORT = qw(
-  add_give
-  add_standby
-  attach_gdb
-  can_set_clock
-  catch_up
-  copy_server
-  crash
-  end_load
-  finish_load
-  flushes_of
-  give
-  give_until_given
-  has_gdb
-  has_stopped
-  hold_flushes
-  hold_flushes_for
-  issues_ok
-  kill_server
-  let_go
-  log_counts
-  logged
-  make_disk
-  make_template
-  number_of_ids
-  page_file
-  read_file
-  record_ids
-  record_load
-  record_problems
-  refused_ok
-  release_flushes
-  replace_file
-  set_clock
-  set_load
-  slow_flushes_for
-  soon
-  start_load
-  start_server
-  stop_at
-  stop_clock
-  try_node
-  wait_for_flush
-  with_clock
+	$give_sql add_standby attach_gdb can_set_clock catch_up copy_server crash end_load finish_load flushes_of give
+	give_until_given has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_again kill_server leave_behind
+	let_go log_counts logged make_disk make_template number_of_ids page_file record_ids record_load record_problems
+	refused_ok release_flushes replace_file run_again set_clock set_load slow_flushes_for soon start_load start_server
+	stop_at stop_clock try_node wait_for_flush with_clock
 );
 
 # The one that the server can be run with: one that is built with another C library, or
@@ -64,26 +26,13 @@ my ($libfaketime) = grep { -e $_ && can_preload($_) }
 # Files
 #
 
-sub read_file
-{
-	my ($path) = @_;
-
-	open(my $file, '<:raw', $path) or die "could not open $path: $!";
-	local $/ = undef;
-	my $text = <$file>;
-	close($file);
-	return $text;
-}
-
 # Who reads the file meanwhile sees the old or the new one.
 sub replace_file
 {
 	my ($path, $text) = @_;
 
 	unlink("$path.new");
-	open(my $file, '>:raw', "$path.new") or die "could not open $path.new: $!";
-	print $file $text or die "could not write $path.new: $!";
-	close($file) or die "could not close $path.new: $!";
+	append_to_file("$path.new", $text);
 	rename("$path.new", $path) or die "could not rename $path.new: $!";
 	return;
 }
@@ -226,7 +175,7 @@ sub flushes_of
 	my ($node, $pid) = @_;
 	my $log = $node->basedir . '/hold_flush.log';
 
-	return scalar(grep { $_ eq $pid } split("\n", -e $log ? read_file($log) : ''));
+	return scalar(grep { $_ eq $pid } split("\n", -e $log ? slurp_file($log) : ''));
 }
 
 # Wait until one of some processes does.
@@ -234,30 +183,21 @@ sub wait_for_flush
 {
 	my ($node, @pids) = @_;
 
-	for my $attempt (1 .. 100 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		foreach my $pid (@pids)
-		{
-			return $pid if flushes_of($node, $pid) > 0;
-		}
-		sleep(0.01);
-	}
-	die 'no flush';
+	return wait_until(sub { return (grep { flushes_of($node, $_) > 0 } @pids)[0] }, 0.01) || die 'no flush';
 }
 
 # Start a server.  After a crash the old processes may need a moment to go.
 sub start_server
 {
 	my ($node, %params) = @_;
-	my $attempts = 10 * $PostgreSQL::Test::Utils::timeout_default;
 
-	until (with_clock($node, sub { $node->start(fail_ok => 1) }, %params))
-	{
-		die 'could not start ' . $node->name if $attempts-- == 0;
-		sleep(0.1);
-		# a start that failed must not be taken for a running server
-		$node->stop('fast', fail_ok => 1);
-	}
+	wait_until(
+		sub {
+			return 1 if with_clock($node, sub { $node->start(fail_ok => 1) }, %params);
+			# a start that failed must not be taken for a running server
+			$node->stop('fast', fail_ok => 1);
+			return 0;
+		}) or die 'could not start ' . $node->name;
 	return;
 }
 
@@ -269,11 +209,7 @@ sub kill_server
 	my $data = abs_path($node->data_dir);
 
 	$node->kill9;
-	for my $attempt (1 .. 200)
-	{
-		last if !grep { (readlink("$_/cwd") || '') eq $data } glob('/proc/[0-9]*');
-		sleep(0.01);
-	}
+	wait_until(sub { return !grep { (readlink("$_/cwd") || '') eq $data } glob('/proc/[0-9]*') }, 0.01);
 	# some containers let the dead wait for a second, and these files name one
 	unlink("$data/postmaster.pid", $node->host . '/.s.PGSQL.' . $node->port . '.lock');
 	return;
@@ -288,7 +224,7 @@ sub crash
 	my $anew = 'pid FROM pg_stat_activity WHERE backend_type = $$checkpointer$$';
 	my $checkpointer = $session->query_safe("SELECT $anew");
 
-	kill('KILL', $pid || $session->query_safe('SELECT pg_backend_pid()')) or die "could not kill a process: $!";
+	kill('KILL', $pid || $session->{pid}) or die "could not kill a process: $!";
 	$session->{run}->finish;
 	$node->poll_query_until('postgres', "SELECT $checkpointer <> $anew") or die 'the server does not restart';
 	return;
@@ -303,19 +239,6 @@ sub has_gdb
 	return system('gdb --version >/dev/null 2>&1') == 0;
 }
 
-# Whether gdb makes a file
-sub appears
-{
-	my ($file) = @_;
-
-	for my $attempt (1 .. 600)
-	{
-		return 1 if -e $file;
-		sleep(0.1);
-	}
-	return 0;
-}
-
 # Attach gdb to a process of a server.  Returns when gdb has run the first commands; gdb continues
 # with the others, and leaves the process.
 sub attach_gdb
@@ -327,7 +250,7 @@ sub attach_gdb
 		@{$first}, "shell touch $file.attached", @then, 'detach');
 	my $run = IPC::Run::start([ 'gdb', '-batch', '-nx', '-p', $pid, map { ('-ex', $_) } @commands ], '<', '/dev/null', '>&', "$file.log");
 
-	appears("$file.attached");
+	wait_until(sub { -e "$file.attached" }, 0.1);
 	return { file => $file, run => $run };
 }
 
@@ -346,7 +269,7 @@ sub has_stopped
 {
 	my ($gdb) = @_;
 
-	return appears("$gdb->{file}.stopped");
+	return wait_until(sub { -e "$gdb->{file}.stopped" }, 0.1);
 }
 
 sub let_go
@@ -355,12 +278,48 @@ sub let_go
 
 	unlink("$gdb->{file}.attached", "$gdb->{file}.stopped");
 	$gdb->{run}->finish;
-	return read_file("$gdb->{file}.log") =~ /^Breakpoint \d+, /m;
+	return slurp_file("$gdb->{file}.log") =~ /^Breakpoint \d+, /m;
 }
 
 #
 # Copies of a server
 #
+
+# For create_extension(): a table for IDs, and functions that put IDs into it and return them
+our $give_sql = q(
+CREATE TABLE ids (n bigserial, node text, id scru64);
+
+CREATE FUNCTION give(spec text, count integer) RETURNS SETOF scru64
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('scru64.node_spec', true) IS DISTINCT FROM spec THEN
+		PERFORM set_config('scru64.node_spec', spec, false);
+	END IF;
+	RETURN QUERY INSERT INTO ids (node, id) SELECT spec, g FROM scru64_generate(count) g
+		RETURNING id;
+END
+$$;
+
+-- IDs until the node is as far ahead of the clock as it may be
+CREATE FUNCTION make_busy(spec text) RETURNS SETOF scru64
+LANGUAGE plpgsql AS $$
+BEGIN
+	LOOP
+		RETURN QUERY SELECT give(spec, 8);
+		EXIT WHEN (SELECT lead > current_setting('scru64.rollback_allowance')::interval - interval '0.6 s'
+				   FROM scru64_generators WHERE node_id || '/' || node_id_size = spec);
+	END LOOP;
+END
+$$;
+
+-- the nodes whose rows have an ID twice, or out of order
+CREATE FUNCTION wrong_nodes() RETURNS text
+LANGUAGE sql AS $$
+	SELECT coalesce(string_agg(DISTINCT node, ' '), '')
+	FROM (SELECT node, id <= lag(id) OVER (PARTITION BY node ORDER BY n) AS wrong FROM ids) i
+	WHERE wrong
+$$;
+);
 
 # A server with the extension that was stopped, from which others are made: cheaper
 # than a base backup, and each may be a standby of another.
@@ -377,15 +336,13 @@ max_prepared_transactions = 10
 restart_after_crash = on
 )) if $params{allows_streaming};
 	start_server($node);
-	$node->safe_psql('postgres', 'CREATE EXTENSION scru64');
-	add_helpers($node);
-	add_give($node);
+	create_extension($node, $give_sql);
 	$node->stop;
 	$node->backup_fs_cold('cold');
 	return $node;
 }
 
-# A server from a backup, with a clock if it is to have one, not started.
+# A server from a backup, with a clock and lines in its configuration if it is to have them, not started.
 sub copy_server
 {
 	my ($from, $name, %params) = @_;
@@ -393,6 +350,7 @@ sub copy_server
 
 	$node->init_from_backup($from, $params{backup} || 'cold');
 	set_clock($node, $params{clock}) if defined $params{clock};
+	$node->append_conf('postgresql.conf', $params{lines}) if defined $params{lines};
 	return $node;
 }
 
@@ -403,7 +361,7 @@ sub add_standby
 	my $node = copy_server($from, $name, %params);
 
 	$node->enable_streaming($primary);
-	start_server($node) if !$params{stopped};
+	start_server($node);
 	return $node;
 }
 
@@ -416,10 +374,22 @@ sub catch_up
 
 	foreach my $standby (@standbys)
 	{
-		$standby->poll_query_until('postgres',
-			"SELECT pg_last_wal_replay_lsn() >= '$lsn'")
+		$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'")
 		  or die $standby->name . ' does not catch up';
 	}
+	return;
+}
+
+# A standby has what there is, and gets nothing from here on.
+sub leave_behind
+{
+	my ($primary, $standby) = @_;
+
+	catch_up($primary, $standby);
+	$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''; SELECT pg_reload_conf()");
+	$primary->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = '" . $standby->name . "'")
+	  or die $standby->name . ' still follows';
 	return;
 }
 
@@ -429,28 +399,34 @@ sub catch_up
 
 # Statements that one client goes through: single IDs, and sets of them, at once
 # and row by row.  About 1,000 IDs a second: what a test needs is that sessions generate
-# IDs when something happens.
+# IDs when something happens.  The pause is the client's: pg_sleep() goes by the clock
+# that tests set, and sleeps for a year if that is set back by one meanwhile.
+my $statements =
+	"SELECT scru64_generate();\n" x 100
+  . "SELECT scru64_generate(100);\n"
+  . "COPY (SELECT scru64_generate(100)) TO STDOUT;\n"
+  . "\\! exec sleep 0.3\n";
 my $load_script;
+my $loads = 0;
 
-sub load_script
+# Have a shell run a command again and again, whatever happens to it, as long as there is a file.
+# The end makes the file $base.done.
+sub run_again
 {
-	my ($dir) = @_;
+	my ($base, $file, $command) = @_;
 
-	# The pause is the client's: pg_sleep() goes by the clock that tests set, and
-	# sleeps for a year if that is set back by one meanwhile.
-	my $statements =
-		"SELECT scru64_generate();\n" x 100
-	  . "SELECT scru64_generate(100);\n"
-	  . "COPY (SELECT scru64_generate(100)) TO STDOUT;\n"
-	  . "\\! exec sleep 0.3\n";
+	system("(while [ -e '$file' ] && kill -0 $$; do $command & echo \$! >'$base.pid'; wait \$!; sleep 0.2; done; touch '$base.done')"
+		  . " </dev/null >/dev/null 2>'$base.err' &") == 0 or die 'no shell';
+	return;
+}
 
-	if (!defined $load_script)
-	{
-		$load_script = "$dir/load.sql";
-		append_to_file($load_script,
-			"SET scru64.node_spec = :'node';\n" . $statements x 1000);
-	}
-	return $load_script;
+# kill -9 of a command that is run again
+sub kill_again
+{
+	my ($base) = @_;
+
+	kill('KILL', $1) if -e "$base.pid" && slurp_file("$base.pid") =~ /^(\d+)$/m;
+	return;
 }
 
 # Other statements for the loads to come
@@ -458,21 +434,19 @@ sub set_load
 {
 	my ($dir, $sql) = @_;
 
-	$load_script = "$dir/other_load.sql";
+	$load_script = "$dir/load.sql";
 	replace_file($load_script, $sql);
 	return;
 }
-
-my $loads = 0;
 
 # Let sessions generate IDs of nodes, each session into a log of its own, and
 # return when each has some.  Nodes: spec => number of sessions.
 sub start_load
 {
 	my ($node, %sessions) = @_;
-	my $script = load_script($node->basedir);
 	my @clients;
 
+	set_load($node->basedir, "SET scru64.node_spec = :'node';\n" . $statements x 1000) if !defined $load_script;
 	$loads++;
 	foreach my $spec (sort keys %sessions)
 	{
@@ -481,7 +455,7 @@ sub start_load
 			my $log = $node->basedir . "/load_${loads}_" . scalar(@clients);
 			my $run = IPC::Run::start(
 				[
-					'psql', '-XAtq', '-v', "node=$spec", '-f', $script, '-d',
+					'psql', '-XAtq', '-v', "node=$spec", '-f', $load_script, '-d',
 					$node->connstr('postgres') . ' application_name=load'
 				],
 				'<', '/dev/null', '>', "$log.ids", '2>', "$log.err");
@@ -491,14 +465,7 @@ sub start_load
 
 	foreach my $client (@clients)
 	{
-		my $attempts = 100 * $PostgreSQL::Test::Utils::timeout_default;
-
-		until (-s "$client->{log}.ids")
-		{
-			die "no ID of $client->{spec}: " . read_file("$client->{log}.err")
-			  if $attempts-- == 0;
-			sleep(0.01);
-		}
+		wait_until(sub { -s "$client->{log}.ids" }, 0.01) or die "no ID of $client->{spec}: " . slurp_file("$client->{log}.err");
 	}
 	return { node => $node, clients => \@clients };
 }
@@ -518,8 +485,7 @@ sub end_load
 	my ($load) = @_;
 
 	$load->{node}->safe_psql('postgres',
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'"
-	);
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'");
 	finish_load($load);
 	return;
 }
@@ -535,8 +501,7 @@ sub log_counts
 {
 	my ($record) = @_;
 
-	return join(', ',
-		map { "$_: " . scalar(keys %{ $record->{$_}{ids} }) } sort keys %{$record});
+	return join(', ', map { "$_: " . number_of_ids($record, $_) } sort keys %{$record});
 }
 
 sub number_of_ids
@@ -546,39 +511,26 @@ sub number_of_ids
 	return scalar(keys %{ $record->{$spec}{ids} });
 }
 
-# Add what one session has received in this order: IDs twice, and IDs out of
-# order, are problems.
-sub add_ids
-{
-	my ($record, $spec, @ids) = @_;
-	my $of_node = $record->{$spec} ||=
-	  { ids => {}, greatest => '', problems => [] };
-	my $previous = '';
-
-	foreach my $id (@ids)
-	{
-		push @{ $of_node->{problems} }, "$id of $spec twice"
-		  if $of_node->{ids}{$id}++;
-		push @{ $of_node->{problems} }, "$id of $spec after $previous"
-		  if $id le $previous;
-		$previous = $id;
-	}
-	return;
-}
-
-# Add what sessions have received at the same time, after everything that is
-# recorded: an ID at or below that is a problem, too.
+# Add what sessions have received at the same time, each in its order, after everything that is
+# recorded.  An ID that is there twice, or is not above those before, is a problem.
 sub record_ids
 {
 	my ($record, $spec, @sessions) = @_;
-	my $known = exists $record->{$spec} ? $record->{$spec}{greatest} : '';
-	my @ids = sort map { @{$_} } @sessions;
+	my $of_node = $record->{$spec} ||= { ids => {}, greatest => '', problems => [] };
+	my $known = $of_node->{greatest};
 
-	add_ids($record, $spec, @{$_}) foreach (@sessions);
-	return if !@ids;
-	push @{ $record->{$spec}{problems} }, "$ids[0] of $spec, when $known was out"
-	  if $ids[0] le $known;
-	$record->{$spec}{greatest} = $ids[-1] if $ids[-1] gt $known;
+	foreach my $session (@sessions)
+	{
+		my $previous = $known;
+
+		foreach my $id (@{$session})
+		{
+			push @{ $of_node->{problems} }, "$id of $spec twice" if $of_node->{ids}{$id}++;
+			push @{ $of_node->{problems} }, "$id of $spec after $previous" if $id le $previous;
+			$previous = $id;
+			$of_node->{greatest} = $id if $id gt $of_node->{greatest};
+		}
+	}
 	return;
 }
 
@@ -592,13 +544,13 @@ sub record_load
 
 	foreach my $client (@{ $load->{clients} })
 	{
-		my @lines = split(/\n/, read_file("$client->{log}.ids"));
+		my @lines = split(/\n/, slurp_file("$client->{log}.ids"));
 		my @ids = grep { /^[0-9a-z]{12}$/ } @lines;
 
 		die "$client->{log}.ids has other lines than IDs" if @ids != @lines;
 		push @{ $sessions{ $client->{spec} } }, \@ids;
 
-		foreach my $line (split(/\n/, read_file("$client->{log}.err")))
+		foreach my $line (split(/\n/, slurp_file("$client->{log}.err")))
 		{
 			$errors .= "$line\n"
 			  if $line !~
@@ -668,49 +620,6 @@ sub issues_ok
 # IDs in rows
 #
 
-# A table for IDs, and functions that put IDs into it and return them.
-sub add_give
-{
-	my ($node) = @_;
-
-	$node->safe_psql(
-		'postgres', q(
-CREATE TABLE ids (n bigserial, node text, id scru64);
-
-CREATE FUNCTION give(spec text, count integer) RETURNS SETOF scru64
-LANGUAGE plpgsql AS $$
-BEGIN
-	IF current_setting('scru64.node_spec', true) IS DISTINCT FROM spec THEN
-		PERFORM set_config('scru64.node_spec', spec, false);
-	END IF;
-	RETURN QUERY INSERT INTO ids (node, id) SELECT spec, g FROM scru64_generate(count) g
-		RETURNING id;
-END
-$$;
-
--- IDs until the node is as far ahead of the clock as it may be
-CREATE FUNCTION make_busy(spec text) RETURNS SETOF scru64
-LANGUAGE plpgsql AS $$
-BEGIN
-	LOOP
-		RETURN QUERY SELECT give(spec, 8);
-		EXIT WHEN (SELECT lead > current_setting('scru64.rollback_allowance')::interval - interval '0.6 s'
-				   FROM scru64_generators WHERE node_id || '/' || node_id_size = spec);
-	END LOOP;
-END
-$$;
-
--- the nodes whose rows have an ID twice, or out of order
-CREATE FUNCTION wrong_nodes() RETURNS text
-LANGUAGE sql AS $$
-	SELECT coalesce(string_agg(DISTINCT node, ' '), '')
-	FROM (SELECT node, id <= lag(id) OVER (PARTITION BY node ORDER BY n) AS wrong FROM ids) i
-	WHERE wrong
-$$;
-));
-	return;
-}
-
 # IDs of a node, as rows of the table.
 sub give
 {
@@ -729,11 +638,14 @@ sub give_until_given
 	my ($node, $clock, $spec, $count) = @_;
 	my $session = open_session($node);
 	my $monitor = open_session($node);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 	my $waits =
-	  "SELECT state <> 'idle' AND wait_event_type IS NOT DISTINCT FROM 'Extension', state = 'idle' AND query LIKE 'SELECT give%' FROM pg_stat_activity WHERE pid = $pid";
+	  "SELECT state <> 'idle' AND wait_event_type IS NOT DISTINCT FROM 'Extension', state = 'idle' AND query LIKE 'SELECT give%' FROM pg_stat_activity WHERE pid = $session->{pid}";
 	my $last = $monitor->query_safe('SELECT coalesce(max(n), 0) FROM ids');
 	my $pushes = 0;
+	my $set_on = sub {
+		${$clock} += 9;
+		return set_clock($node, sprintf('%+.1f', ${$clock}));
+	};
 
 	for (;;)
 	{
@@ -747,8 +659,7 @@ sub give_until_given
 			if ($activity eq 't|f')
 			{
 				die 'no ID' if $pushes++ > 20;
-				${$clock} += 9;
-				set_clock($node, sprintf('%+.1f', ${$clock}));
+				$set_on->();
 				# it looks at the clock once a second
 				for my $look (1 .. 150)
 				{
@@ -768,8 +679,7 @@ sub give_until_given
 			return ($pushes, @ids);
 		}
 		die "no ID: $err" if $err !~ /^psql:.*ERROR:  58000: / || $pushes++ > 20;
-		${$clock} += 9;
-		set_clock($node, sprintf('%+.1f', ${$clock}));
+		$set_on->();
 	}
 }
 
@@ -789,7 +699,7 @@ sub logged
 {
 	my ($node, $pattern) = @_;
 
-	return grep { /$pattern/ } split(/\n/, read_file($node->logfile));
+	return grep { /$pattern/ } split(/\n/, slurp_file($node->logfile));
 }
 
 1;

@@ -4,41 +4,15 @@
 
 package Scru64Lease;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use List::Util qw(first);
 use Scru64Fault;
 use Scru64Test;
 
 our @EXPORT = qw(
-  $forks
-  $password
-  $preload
-  begin_load
-  begin_streams
-  children_of
-  configure_server
-  end_loads
-  errors_of
-  finish_streams
-  fleet_lines
-  fleet_server
-  goes_on_ok
-  ids_of
-  lease_of
-  lease_sql
-  make_realm
-  note_ids
-  ok_ids
-  ok_streams
-  postmaster_pid
-  signal_server
-  size_of
-  try_generate
-  wait_for_lease
-  wait_until
+	$forks $password $preload begin_load begin_streams children_of configure_server end_loads end_loads_ok
+	finish_streams fleet_lines fleet_server goes_on_ok ids_of last_error lease_of lease_sql make_realm note_ids ok_ids
+	ok_streams postmaster_pid signal_server size_of try_generate wait_for_lease
 );
 
 our $password = 'not-for-you-4711';
@@ -98,9 +72,8 @@ sub fleet_lines
 sub fleet_server
 {
 	my ($template, $name, $lines, %params) = @_;
-	my $server = copy_server($template, $name, %params);
+	my $server = copy_server($template, $name, lines => $lines, %params);
 
-	$server->append_conf('postgresql.conf', $lines);
 	make_disk($server) if $params{disk};
 	start_server($server, %params);
 	return $server;
@@ -133,14 +106,14 @@ sub postmaster_pid
 {
 	my ($server) = @_;
 
-	return (split(/\n/, read_file($server->data_dir . '/postmaster.pid')))[0];
+	return (split(/\n/, slurp_file($server->data_dir . '/postmaster.pid')))[0];
 }
 
 sub children_of
 {
 	my ($pid) = @_;
 
-	return split(' ', read_file("/proc/$pid/task/$pid/children"));
+	return split(' ', slurp_file("/proc/$pid/task/$pid/children"));
 }
 
 # A signal to all processes of a server.
@@ -152,21 +125,6 @@ sub signal_server
 
 	kill($signal, $signal eq 'CONT' ? reverse(@pids) : @pids);
 	return;
-}
-
-# Wait until a function returns what is true, and return that.
-sub wait_until
-{
-	my ($code) = @_;
-	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
-
-	while (time() < $end)
-	{
-		my $result = $code->();
-		return $result if $result;
-		sleep(0.2);
-	}
-	return '';
 }
 
 # Columns of the view, as a superuser or another role.
@@ -198,6 +156,14 @@ sub wait_for_lease
 			my $node = lease_of($server);
 			return $id ne '' && !grep({ $_ eq $node } @others) && $node;
 		});
+}
+
+# Wait until the view has an error like this, while a session asks for IDs, and return the error.
+sub last_error
+{
+	my ($server, $pattern) = @_;
+
+	return wait_until(sub { try_generate($server); lease_sql($server, 'last_error') =~ /($pattern)/ ? $1 : '' });
 }
 
 #
@@ -233,20 +199,17 @@ sub begin_load
 	my ($server, $count) = @_;
 	my $dir = $server->basedir;
 	my $statements = "SELECT scru64_generate();\n" x 100 . "SELECT scru64_generate(60);\n"
-	  . "\\set stop `sleep 0.3; test -e $dir/stop && echo 1 || echo 0`\n\\if :stop\n\\q\n\\endif\n";
+	  . "\\set stop `sleep 0.3; test -e $dir/load.sql && echo 0 || echo 1`\n\\if :stop\n\\q\n\\endif\n";
+	my $connstr = $server->connstr('postgres') . ' application_name=load';
 
 	replace_file("$dir/load.sql", $statements x 1000);
-	unlink("$dir/stop");
 	foreach my $n (1 .. $count)
 	{
 		my $log = "$dir/log_" . $loads_begun++;
-		my $psql = "psql -XAtq -v VERBOSITY=verbose -f $dir/load.sql -d \"\$0\" >>$log.ids 2>>$log.err";
-		my $run = IPC::Run::start(
-			[ 'sh', '-c', "while [ ! -e $dir/stop ]; do $psql; sleep 0.2; done",
-				$server->connstr('postgres') . ' application_name=load' ],
-			'<', '/dev/null');
 
-		push @loads, { server => $server, log => $log, run => $run };
+		append_to_file("$log.ids", '');
+		run_again($log, "$dir/load.sql", "psql -XAtq -v VERBOSITY=verbose -f $dir/load.sql -d \"$connstr\" >>$log.ids");
+		push @loads, { server => $server, log => $log };
 	}
 	return;
 }
@@ -256,7 +219,7 @@ sub end_loads
 {
 	my %servers = map { $_->{server}->name => $_->{server} } @loads;
 
-	replace_file($_->basedir . '/stop', '') foreach (values %servers);
+	unlink($_->basedir . '/load.sql') foreach (values %servers);
 	foreach my $server (values %servers)
 	{
 		$server->psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load' AND state <> 'idle'")
@@ -264,32 +227,33 @@ sub end_loads
 	}
 	foreach my $load (@loads)
 	{
-		$load->{run}->finish;
+		wait_until(sub { -e "$load->{log}.done" }) or die "$load->{log} does not end";
 		note_ids($load->{server}, ids_of($load));
 	}
 	return splice(@loads);
 }
 
+# The same, and the clients have had no errors but those of these SQLSTATEs.
+sub end_loads_ok
+{
+	my ($expected, $name) = @_;
+	my %errors;
+
+	foreach my $load (end_loads())
+	{
+		$errors{$_}++ foreach (slurp_file("$load->{log}.err") =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}):/g);
+	}
+	note('errors of the clients: ' . join(', ', map { "$_ $errors{$_}" } sort keys %errors));
+	return is(join(' ', grep { !/^($expected)$/ } sort keys %errors), '', $name);
+}
+
 sub ids_of
 {
 	my ($load) = @_;
-	my $text = read_file("$load->{log}.ids");
+	my $text = slurp_file("$load->{log}.ids");
 
 	# the last line may be a part of one
 	return grep { /^[0-9a-z]{12}$/ } split(/\n/, substr($text, 0, rindex($text, "\n") + 1));
-}
-
-# How often clients have got which SQLSTATE.
-sub errors_of
-{
-	my (@of) = @_;
-	my %errors;
-
-	foreach my $load (@of)
-	{
-		$errors{$_}++ foreach (read_file("$load->{log}.err") =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}):/g);
-	}
-	return \%errors;
 }
 
 #
@@ -349,7 +313,7 @@ sub ok_streams
 	{
 		my $file = $stream->{file};
 
-		$errors .= read_file("$file.err");
+		$errors .= slurp_file("$file.err");
 		system("grep -oE '^[0-9a-z]{12}' '$file.out' >'$file.ids'");
 		$unsorted .= `LC_ALL=C sort -c -u '$file.ids' 2>&1`;
 		$sum += (split(' ', `wc -l '$file.ids'`))[0];

@@ -102,9 +102,7 @@ sub relay
 {
 	my ($self, $client, $to_realm, $to_client) = @_;
 	my $realm = IO::Socket::UNIX->new(Peer => $self->{realm}) or return;
-	my %ways = (
-		fileno($client) => [ $client, $realm, $to_realm ],
-		fileno($realm) => [ $realm, $client, $to_client ]);
+	my %ways = (fileno($client) => [ $client, $realm, $to_realm ], fileno($realm) => [ $realm, $client, $to_client ]);
 	my $select = IO::Select->new($client, $realm);
 
 	while (my @ready = $select->can_read(300))
@@ -282,7 +280,7 @@ sub setting
 {
 	my ($self) = @_;
 
-	return read_file("$self->{dir}/setting");
+	return slurp_file("$self->{dir}/setting");
 }
 
 # From now on these calls are answered so, and all others by the realm: "connect", before
@@ -316,7 +314,7 @@ sub events
 	my ($self, $call, $name) = @_;
 	my $line = $call . (defined $name ? "\t$name" : '');
 
-	return grep { /^\Q$line\E(\t|$)/ } split(/\n/, read_file("$self->{dir}/events"));
+	return grep { /^\Q$line\E(\t|$)/ } split(/\n/, slurp_file("$self->{dir}/events"));
 }
 
 1;

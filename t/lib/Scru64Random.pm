@@ -9,13 +9,7 @@ use Exporter 'import';
 use List::Util qw(sum);
 use Test::More;
 
-our @EXPORT = qw(
-  chance
-  one_by_weight
-  one_of
-  random_clock
-  seed_random
-);
+our @EXPORT = qw(chance one_by_weight one_of random_clock seed_random);
 
 # SCRU64_SEED has all happen again, as far as chance is concerned.
 sub seed_random

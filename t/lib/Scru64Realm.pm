@@ -3,39 +3,14 @@
 
 package Scru64Realm;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use POSIX qw(strftime);
 use Scru64Fault;
 use Scru64Test;
 
 our @EXPORT = qw(
-  $granted
-  $not_active
-  $not_free
-  $waits
-  $zero
-  add_realm_standby
-  ask
-  at
-  end_window
-  grow
-  lease
-  lease_sql
-  leave_behind
-  make_realm_template
-  ok_apart
-  ok_from
-  ok_promised_once
-  overlaps
-  promoted_copy
-  realm_of_template
-  renew
-  somebody_else
-  start_realm
-  windows_of
+	$granted $not_active $not_free $waits $zero add_realm_standby ask at end_window grow lease lease_sql
+	make_realm_template ok_apart ok_from ok_promised_once overlaps promoted_copy realm_of_template renew somebody_else
+	start_realm windows_of
 );
 
 #
@@ -192,7 +167,7 @@ sub at
 {
 	my ($seconds, @nodes) = @_;
 
-	set_clock($_, strftime('%Y-%m-%d %H:%M:%S', gmtime($zero + $seconds))) foreach (@nodes);
+	stop_clock($_, $zero + $seconds) foreach (@nodes);
 	return;
 }
 
@@ -224,20 +199,6 @@ sub add_realm_standby
 	$standby->enable_streaming($primary);
 	start_server($standby);
 	return $standby;
-}
-
-# A standby gets nothing from here on.
-sub leave_behind
-{
-	my ($primary, $standby) = @_;
-
-	catch_up($primary, $standby);
-	$standby->safe_psql('postgres', "ALTER SYSTEM SET primary_conninfo = ''");
-	$standby->safe_psql('postgres', 'SELECT pg_reload_conf()');
-	$primary->poll_query_until('postgres',
-		"SELECT count(*) = 0 FROM pg_stat_replication WHERE application_name = '" . $standby->name . "'")
-	  or die $standby->name . ' still follows';
-	return;
 }
 
 # What a standby of a realm that is stopped would be, if it had got all that there is,

@@ -1,7 +1,7 @@
 # What all tests need: strict and warnings, PostgreSQL's own modules, with Test::More, and
 # sleep() and time() of parts of a second.  And what several need: a server with the
-# extension, sessions whose errors are expected, and statements that are to be watched
-# while they run.
+# extension, sessions whose errors are expected, statements that are to be watched while
+# they run, and waiting for what is to happen.
 
 package Scru64Test;
 
@@ -13,19 +13,14 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
+use Time::HiRes qw(sleep time);
 
 # Tests that want the server to have it say so.
 delete $ENV{SCRU64_NODE_SPEC};
 
 our @EXPORT = qw(
-  add_helpers
-  has_program
-  new_node
-  open_session
-  set_parameter
-  start_statement
-  try_statement
+	create_extension error_of has_program in_view new_node open_session pgbench_ok set_parameter start_statement
+	try_statement wait_until waits_for
 );
 
 sub import
@@ -89,13 +84,15 @@ sub has_program
 	return -x "$bindir/$name";
 }
 
-# Functions to look at IDs and at sessions that run a statement.
-sub add_helpers
+# The extension, with functions to look at IDs and at sessions that run a statement, and what this
+# SQL makes.
+sub create_extension
 {
-	my ($node) = @_;
+	my ($node, $sql) = @_;
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
+CREATE EXTENSION scru64;
+
 -- an ID's timestamp, and the one of a point in time
 CREATE FUNCTION tick_of(id scru64) RETURNS bigint
 	LANGUAGE sql IMMUTABLE RETURN id::bigint >> 24;
@@ -118,20 +115,72 @@ BEGIN
 	RETURN extract(epoch FROM clock_timestamp() - began) * 1000;
 END
 $$;
-));
+) . ($sql // ''));
 	return;
 }
 
-# A session that lives on after errors, and shows them in full.
+# Wait until a function returns what is true, and return that; look every so many seconds.
+sub wait_until
+{
+	my ($code, $seconds) = @_;
+	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+
+	while (time() < $end)
+	{
+		my $result = $code->();
+		return $result if $result;
+		sleep($seconds // 0.2);
+	}
+	return '';
+}
+
+# Clients of pgbench, with so many transactions each: no error.  Files and options are those of
+# pgbench().
+sub pgbench_ok
+{
+	my ($node, $name, $clients, $transactions, $files, @options) = @_;
+	my $all = $clients * $transactions;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return $node->pgbench(join(' ', "--no-vacuum --client=$clients --jobs=2 --transactions=$transactions", @options),
+		0, [qr{processed: $all/$all}], [qr{^$}], $name, $files);
+}
+
+# Columns of a node's row in the view
+sub in_view
+{
+	my ($node, $spec, $columns) = @_;
+
+	return $node->safe_psql('postgres', "SELECT $columns FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'");
+}
+
+# What is wrong with SQL, in full, in a session of its own.  Parameters: those of psql(), and dbname.
+sub error_of
+{
+	my ($node, $sql, %params) = @_;
+
+	return ($node->psql(delete $params{dbname} // 'postgres', "\\set VERBOSITY verbose\n$sql", %params))[2];
+}
+
+# A session that lives on after errors, and shows them in full; "pid" is its process.
 sub open_session
 {
 	my ($node, %params) = @_;
-	my $session = $node->background_psql($params{dbname} || 'postgres',
-		on_error_stop => 0);
+	my $session = $node->background_psql($params{dbname} || 'postgres', on_error_stop => 0);
 
 	$session->set_query_timer_restart();
-	$session->query_safe('\set VERBOSITY verbose');
+	$session->{pid} = $session->query_safe("\\set VERBOSITY verbose\nSELECT pg_backend_pid()");
 	return $session;
+}
+
+# Wait until a session waits for this event: one of PostgreSQL's, or the library's Clock or Standby,
+# which have names from PostgreSQL 17 on.
+sub waits_for
+{
+	my ($node, $session, $event) = @_;
+
+	$event = $node->pg_version >= 17 ? "Scru64$event" : 'Extension' if $event =~ /^(Clock|Standby)$/;
+	return $node->poll_query_until('postgres', "SELECT wait_event = '$event' FROM pg_stat_activity WHERE pid = $session->{pid}");
 }
 
 # Run a statement that may fail: what it wrote to stdout and to stderr, after
@@ -162,27 +211,17 @@ sub set_parameter
 	my ($node, $name, $value, @sessions) = @_;
 
 	# before PostgreSQL 17 this takes a session that has loaded the library
-	$node->safe_psql(
-		'postgres', qq(
+	$node->safe_psql('postgres', qq(
 LOAD 'scru64';
 ALTER SYSTEM SET $name = '$value';
 SELECT pg_reload_conf();
 ));
-	$node->poll_query_until('postgres',
-		"SELECT current_setting('$name', true) = '$value'")
+	$node->poll_query_until('postgres', "SELECT current_setting('$name', true) = '$value'")
 	  or die "$name did not become $value";
 
 	foreach my $session (@sessions)
 	{
-		my $shown = '';
-
-		for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-		{
-			$shown = $session->query_safe("SHOW $name");
-			last if $shown eq $value;
-			usleep(100_000);
-		}
-		die "$name did not become $value in a session" if $shown ne $value;
+		wait_until(sub { $session->query_safe("SHOW $name") eq $value }) or die "$name did not become $value in a session";
 	}
 	return;
 }

@@ -9,18 +9,10 @@ use File::Basename;
 use File::Copy;
 use File::Find;
 use File::Path qw(make_path);
-use Scru64Fault qw(read_file replace_file);
+use Scru64Fault qw(replace_file);
 use Scru64Test;
 
-our @EXPORT = qw(
-  built_libraries
-  cannot_build
-  copy_sources
-  current_libraries
-  install_libraries
-  make_installation
-  patch
-);
+our @EXPORT = qw(built_libraries cannot_build copy_sources current_libraries install_libraries make_installation patch);
 
 # The folder that pg_config tells
 sub folder_of
@@ -60,7 +52,7 @@ sub libraries_of
 {
 	my (@paths) = @_;
 
-	return map { basename($_) => read_file($_) } @paths;
+	return map { basename($_) => slurp_file($_) } @paths;
 }
 
 # Those of the installation under test
@@ -121,7 +113,7 @@ sub copy_sources
 sub patch
 {
 	my ($copy, $file, $pattern, $replacement) = @_;
-	my $text = read_file("$copy/$file");
+	my $text = slurp_file("$copy/$file");
 
 	$text =~ s/$pattern/$replacement->()/e or die "$file has no $pattern";
 	replace_file("$copy/$file", $text);

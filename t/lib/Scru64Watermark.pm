@@ -3,30 +3,17 @@
 
 package Scru64Watermark;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use Scru64Test;
 
-our @EXPORT = qw(
-  add_events
-  held_ok
-  no_watermark_ok
-  passes_ok
-  put
-  put_sql
-  waits_for_lock
-  watermark
-);
+our @EXPORT = qw(add_events held_ok no_watermark_ok passes_ok put put_sql waits_for_lock watermark);
 
 # IDs as text sort as they do as IDs.
 sub add_events
 {
 	my ($node) = @_;
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE TABLE event (id scru64 PRIMARY KEY, n integer);
 
 -- wait for whoever has this lock, but do not keep it
@@ -69,10 +56,9 @@ sub passes_ok
 {
 	my ($node, $id, $name) = @_;
 
-	ok( $node->poll_query_until('postgres',
+	return ok($node->poll_query_until('postgres',
 			"SELECT '$id' < scru64_watermark() AND EXISTS (SELECT FROM event WHERE id >= '$id' AND id < scru64_watermark())"),
 		$name);
-	return;
 }
 
 # The watermark is at or below an ID, and stays there.
@@ -81,17 +67,13 @@ sub held_ok
 	my ($node, $id, $name) = @_;
 	my @watermarks = map { watermark($node) } (1 .. 3);
 
-	is(join(' ', grep { $_ gt $id } @watermarks), '', $name);
-	return;
+	return is(join(' ', grep { $_ gt $id } @watermarks), '', $name);
 }
 
 sub no_watermark_ok
 {
 	my ($node, $why, $name) = @_;
-	my (undef, undef, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT scru64_watermark()");
-
-	like($err, qr/ERROR:  55000: there is no watermark\n$why/, $name);
-	return;
+	return like(error_of($node, 'SELECT scru64_watermark()'), qr/ERROR:  55000: there is no watermark\n$why/, $name);
 }
 
 # Wait until a session waits for an advisory lock.

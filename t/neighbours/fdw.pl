@@ -28,8 +28,7 @@ sub create_extensions
 	my ($server, $other) = @_;
 	my ($host, $port) = ($other->host, $other->port);
 
-	$server->safe_psql(
-		'postgres', qq(
+	$server->safe_psql('postgres', qq(
 CREATE SCHEMA ids;
 CREATE EXTENSION scru64 SCHEMA ids;
 CREATE EXTENSION postgres_fdw;
@@ -58,8 +57,7 @@ sub remote_sql
 # Pushdown
 #
 
-$two->safe_psql(
-	'postgres', q(
+$two->safe_psql('postgres', q(
 CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text);
 CREATE TABLE note (id scru64 DEFAULT scru64_generate() PRIMARY KEY, event_id scru64);
 -- one in 10 minutes from 2026 on, and some of today
@@ -71,8 +69,7 @@ INSERT INTO event (what) SELECT 'today' FROM generate_series(1, 1000);
 INSERT INTO note (event_id) SELECT id FROM event WHERE what LIKE '%0';
 ANALYZE event, note;
 ));
-$one->safe_psql(
-	'postgres', q(
+$one->safe_psql('postgres', q(
 CREATE SCHEMA far;
 IMPORT FOREIGN SCHEMA public FROM SERVER other INTO far OPTIONS (import_default 'true');
 ));
@@ -135,11 +132,9 @@ foreach my $test (@tests)
 }
 
 like(remote_sql($one, q(INSERT INTO far.event (what) VALUES ('new'))),
-	qr/^INSERT INTO public\.event\(id, what\) VALUES \(\$1, \$2\)$/,
-	'a DEFAULT is made here');
-is( $one->safe_psql('postgres', q(INSERT INTO far.event (what) VALUES ('new') RETURNING scru64_node_ctr(id) >> 16)),
-	'1',
-	'and is of this server');
+	qr/^INSERT INTO public\.event\(id, what\) VALUES \(\$1, \$2\)$/, 'a DEFAULT is made here');
+is($one->safe_psql('postgres', q(INSERT INTO far.event (what) VALUES ('new') RETURNING scru64_node_ctr(id) >> 16)),
+	'1', 'and is of this server');
 
 # Where the other server does not do it, all rows are fetched, and looked through here.
 my $all = qr/^SELECT id, what FROM public\.event$/;
@@ -154,17 +149,15 @@ foreach my $test (
 	my ($name, $condition, $pattern) = @$test;
 
 	like(remote_sql($one, "SELECT * FROM far.event WHERE $condition"), $pattern, $name);
-	is( $one->safe_psql('postgres', "SELECT count(*) FROM far.event WHERE $condition"),
-		$two->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"),
-		"$name: the rows are right");
+	is($one->safe_psql('postgres', "SELECT count(*) FROM far.event WHERE $condition"),
+		$two->safe_psql('postgres', "SELECT count(*) FROM event WHERE $condition"), "$name: the rows are right");
 }
 
 # The names that are sent are those of this server: there, the extension has to be
 # in the schema of the same name.
 $two->safe_psql('postgres', 'ALTER EXTENSION scru64 SET SCHEMA public');
-my ($out, $err) = ('', '');
-$one->psql('postgres', q(SELECT * FROM far.event WHERE id = '0vodnvxngg00'), stderr => \$err);
-like($err, qr/operator does not exist: (public\.)?scru64 ids\.= unknown/, 'the extension in another schema: an error');
+like(error_of($one, q(SELECT * FROM far.event WHERE id = '0vodnvxngg00')),
+	qr/operator does not exist: (public\.)?scru64 ids\.= unknown/, 'the extension in another schema: an error');
 $one->safe_psql('postgres', 'ALTER SERVER other OPTIONS (DROP extensions)');
 is($one->safe_psql('postgres', q(SELECT * FROM far.event WHERE id = '0vodnvxngg00')),
 	'0vodnvxngg00|this', 'but none without the option extensions');
@@ -183,13 +176,11 @@ sub plan_of
 	return $server->safe_psql('postgres', "EXPLAIN (COSTS OFF) $sql");
 }
 
-$two->safe_psql(
-	'postgres', q(
+$two->safe_psql('postgres', q(
 CREATE TABLE log_2026_01 (id scru64 PRIMARY KEY, what text,
 	CHECK (id >= scru64_min('2026-01-01') AND id < scru64_min('2026-02-01')));
 ));
-$one->safe_psql(
-	'postgres', q(
+$one->safe_psql('postgres', q(
 CREATE TABLE log (id scru64 NOT NULL DEFAULT scru64_generate(), what text) PARTITION BY RANGE (id);
 CREATE FOREIGN TABLE log_2026_01 PARTITION OF log
 	FOR VALUES FROM (scru64_min('2026-01-01')) TO (scru64_min('2026-02-01'))
@@ -224,8 +215,7 @@ foreach my $site ([ $one, 1 ], [ $two, 2 ])
 	my ($server, $n) = @$site;
 	my $other = 3 - $n;
 
-	$server->safe_psql(
-		'postgres', qq(
+	$server->safe_psql('postgres', qq(
 CREATE TABLE visit (id scru64 NOT NULL DEFAULT scru64_generate(), site integer NOT NULL DEFAULT $n, what text)
 	PARTITION BY LIST (site);
 CREATE TABLE visit_$n PARTITION OF visit (PRIMARY KEY (id)) FOR VALUES IN ($n);
@@ -235,8 +225,7 @@ CREATE FOREIGN TABLE visit_$other PARTITION OF visit FOR VALUES IN ($other) SERV
 $_->safe_psql('postgres', q(INSERT INTO visit (what) SELECT 'x' FROM generate_series(1, 500))) foreach ($one, $two);
 foreach my $server ($one, $two)
 {
-	is( $server->safe_psql(
-			'postgres', q(
+	is($server->safe_psql('postgres', q(
 SELECT site, count(*), count(DISTINCT id), min(scru64_node_ctr(id) >> 16), max(scru64_node_ctr(id) >> 16)
 FROM visit WHERE id > (SELECT now() - interval '1 hour') GROUP BY ROLLUP (site) ORDER BY site)),
 		"1|500|500|1|1\n2|500|500|2|2\n|1000|1000|1|2",
@@ -249,8 +238,7 @@ unlike(plan_of($one, q(SELECT * FROM visit WHERE site = 1 AND id > timestamptz '
 	qr/Foreign Scan/, 'by site: what a server has itself it looks for at home');
 
 # The tables of both made into one: no conflict.
-$one->safe_psql(
-	'postgres', q(
+$one->safe_psql('postgres', q(
 CREATE TABLE merged (LIKE visit, PRIMARY KEY (id));
 INSERT INTO merged SELECT * FROM visit_1;
 INSERT INTO merged SELECT * FROM visit_2;

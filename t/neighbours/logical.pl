@@ -25,8 +25,7 @@ wal_retrieve_retry_interval = 100ms
 my ($one, $two) = @servers{ 1, 2 };
 
 isnt($one->safe_psql('postgres', "SELECT 'scru64'::regtype::oid"),
-	$two->safe_psql('postgres', "SELECT 'scru64'::regtype::oid"),
-	'the OID of the type is not the same');
+	$two->safe_psql('postgres', "SELECT 'scru64'::regtype::oid"), 'the OID of the type is not the same');
 
 sub everywhere
 {
@@ -62,8 +61,7 @@ sub rows_of
 # One way
 #
 
-$one->safe_psql(
-	'postgres', q(
+$one->safe_psql('postgres', q(
 CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, ids scru64[], what text);
 INSERT INTO event (what) SELECT 'first' FROM generate_series(1, 1000);
 CREATE PUBLICATION event FOR TABLE event;
@@ -84,8 +82,7 @@ foreach my $test (
 	$two->safe_psql('postgres', "CREATE TABLE event (id $type PRIMARY KEY, ids ${type}[], what text$received)");
 	$one->safe_psql('postgres', 'TRUNCATE event') if $options =~ /copy_data = false/;
 	subscribe($two, $one, 'event', $name, $options);
-	$one->safe_psql(
-		'postgres', qq(
+	$one->safe_psql('postgres', qq(
 INSERT INTO event (ids, what) SELECT array_agg(g), '$name' FROM scru64_generate(3000) WITH ORDINALITY g (g, n) GROUP BY n % 1000;
 UPDATE event SET ids = ids || id WHERE id IN (SELECT id FROM event ORDER BY id DESC LIMIT 10);
 UPDATE event SET id = scru64_generate() WHERE id = (SELECT max(id) FROM event);
@@ -194,12 +191,8 @@ sub subscribe_by_page
 everywhere(from_page('origin, both', 'by_site'));
 foreach my $n (1, 2)
 {
-	my ($out, $err) = ('', '');
-
-	$servers{$n}->psql('postgres',
-		"CREATE PUBLICATION wrong FOR TABLE by_site WHERE (id >= '000000000000'::scru64)",
-		stderr => \$err);
-	like($err, qr/invalid publication WHERE expression/, 'a row filter on the ID is refused');
+	like(error_of($servers{$n}, "CREATE PUBLICATION wrong FOR TABLE by_site WHERE (id >= '000000000000'::scru64)"),
+		qr/invalid publication WHERE expression/, 'a row filter on the ID is refused');
 	$servers{$n}->safe_psql('postgres', from_page('site, each', 'by_site') =~ s/\b1\b/$n/gr);
 }
 subscribe_by_page('by_site', 0);

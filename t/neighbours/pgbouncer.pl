@@ -4,7 +4,6 @@
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
-use Time::HiRes qw(usleep);
 
 # scripts/test names the one that it has unpacked
 my ($pgbouncer) = grep { $_ && -x $_ } ($ENV{SCRU64_PGBOUNCER},
@@ -15,8 +14,7 @@ plan skip_all => 'pgbouncer is not installed' if !$pgbouncer;
 my $server = new_node('server');
 $server->append_conf('postgresql.conf', "scru64.node_spec = '42/8'");
 $server->start;
-$server->safe_psql(
-	'postgres', q(
+$server->safe_psql('postgres', q(
 CREATE EXTENSION scru64;
 CREATE TABLE ids (id scru64 DEFAULT scru64_generate(), pid integer DEFAULT pg_backend_pid());
 CREATE ROLE other SUPERUSER LOGIN;
@@ -48,14 +46,8 @@ pool_mode = transaction
 default_pool_size = $pool_size
 max_client_conn = 200
 ));
-	push @poolers,
-	  IPC::Run::start([ $pgbouncer, "$dir/ini" ], '<', \undef, '>', "$dir/log", '2>&1');
-	for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		last if -S "$dir/.s.PGSQL.$port";
-		usleep(100_000);
-	}
-	die 'pgbouncer does not start: ' . slurp_file("$dir/log") if !-S "$dir/.s.PGSQL.$port";
+	push @poolers, IPC::Run::start([ $pgbouncer, "$dir/ini" ], '<', \undef, '>', "$dir/log", '2>&1');
+	wait_until(sub { -S "$dir/.s.PGSQL.$port" }) or die 'pgbouncer does not start: ' . slurp_file("$dir/log");
 	return { dir => $dir, port => $port, user => $user };
 }
 
@@ -103,8 +95,7 @@ command_ok(
 		'-h', $pooler->{dir}, '-p', $pooler->{port}, '-U', $pooler->{user}, 'postgres'
 	],
 	'40 clients');
-is( $server->safe_psql(
-		'postgres', q(
+is($server->safe_psql('postgres', q(
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE scru64_node_ctr(id) >> 16 <> 42), count(DISTINCT pid) <= 4
 FROM ids)),
 	'7000|7000|0|t',

@@ -28,10 +28,9 @@ $template->backup_fs_cold('cold');
 sub server
 {
 	my ($name, $conf) = @_;
-	my $node = copy_server($template, $name, clock => '+0');
+	my $node = copy_server($template, $name, clock => '+0', lines => $conf);
 
 	stop_clock($node, $clock);
-	$node->append_conf('postgresql.conf', $conf);
 	return $node;
 }
 
@@ -67,10 +66,8 @@ sub check_ok
 sub insert_ok
 {
 	my ($node, $name, $error) = @_;
-	my (undef, undef, $err) = $node->psql('app', 'INSERT INTO event DEFAULT VALUES');
-
-	like($err, $error // qr/^$/, "$name: " . ($error ? 'no row' : 'a row'));
-	return;
+	return like(error_of($node, 'INSERT INTO event DEFAULT VALUES', dbname => 'app'),
+		$error // qr/^$/, "$name: " . ($error ? 'no row' : 'a row'));
 }
 
 # And there is no ID while this is set for the database, which the check says.
@@ -192,12 +189,11 @@ sub too_busy
 	my ($name, $conf, $pattern) = @_;
 	my $server = started($name, "scru64.node_spec = '0/20'\n$conf");
 	my $session = open_session($server, dbname => 'app');
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 
 	start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
 	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators));
 	check_ok($server, "too busy, $name", 2, $pattern);
-	$server->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	$server->safe_psql('postgres', "SELECT pg_cancel_backend($session->{pid})");
 	$session->quit;
 	return $server;
 }
@@ -227,14 +223,15 @@ insert_ok($main, 'the clock is right');
 # The same in a session, whose node spec continues after an ID.
 my $check = sub {
 	my ($time) = @_;
-	my (undef, undef, $err) = $main->psql('app', "SELECT set_config('scru64.node_spec', scru64_from_parts($time, 43 << 16) || '/8', false); SELECT scru64_check()");
-	return $err;
+	my $set = "SELECT set_config('scru64.node_spec', scru64_from_parts($time, 43 << 16) || '/8', false)";
+
+	return error_of($main, "$set; SELECT scru64_check()", dbname => 'app');
 };
 is($check->("now() - interval '1 hour'"), '', 'an ID of before');
 like($check->("now() + interval '1 hour'"), qr/the clock is too far behind the last ID of node/, 'an ID of long after');
 
 # Cut while the server is up; where it is idle, nothing has noticed that.
-my $page = read_file(page_file($main));
+my $page = slurp_file(page_file($main));
 replace_file(page_file($main), substr($page, 0, 100));
 check_ok($main, 'cut', 2, qr/"global\/9864" is damaged/);
 $clock += 100;
@@ -253,7 +250,7 @@ check_ok($main, 'back', 0, qr/^$well$/);
 
 # Not as it was written, since before the start
 $main->stop;
-$page = read_file(page_file($main));
+$page = slurp_file(page_file($main));
 replace_file(page_file($main), substr($page, 0, 30) . '!' . substr($page, 31));
 start_server($main);
 check_ok($main, 'damaged', 2, qr/"global\/9864" is damaged/);
@@ -282,8 +279,7 @@ start_server($standby);
 check_ok($standby, 'standby', 0, qr/^$well$/);
 $standby->append_conf('postgresql.conf', "scru64.node_spec = ''");
 $standby->reload;
-$standby->poll_query_until('app', q(SELECT scru64_node_spec() IS NULL))
-  or die 'the standby still has a node';
+$standby->poll_query_until('app', q(SELECT scru64_node_spec() IS NULL)) or die 'the standby still has a node';
 check_ok($standby, 'standby without a node', 1, qr/^no node$/);
 $standby->stop;
 
@@ -291,21 +287,12 @@ $standby->stop;
 # A synchronous standby.  Its clock, and that of its primary at first, is the real one:
 # before PostgreSQL 16, children of a postmaster do not always get another.
 #
-my $primary = copy_server($template, 'primary', clock => '+0');
-$primary->append_conf('postgresql.conf', "scru64.node_spec = '42/8'\nwal_sender_timeout = 0");
+my $primary = copy_server($template, 'primary', clock => '+0', lines => "scru64.node_spec = '42/8'\nwal_sender_timeout = 0");
 start_server($primary);
 $primary->backup('for_standby');
-my $late = copy_server($primary, 'late', backup => 'for_standby');
-$late->enable_streaming($primary);
-start_server($late);
-my $names = sub {
-	my ($names, $condition) = @_;
-
-	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '$names'");
-	$primary->reload;
-	$primary->poll_query_until('postgres', "SELECT $condition") or die "not so: $names";
-};
-$names->('ANY 1 (late, other)', q((SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum') = 1));
+my $late = add_standby($primary, $primary, 'late', backup => 'for_standby');
+my $names = sub { set_parameter($primary, 'synchronous_standby_names', $_[0]) };
+$names->('ANY 1 (late, other)');
 ok(wait_until(sub { (check($primary, ''))[0] == 0 }), 'a synchronous standby');
 my $receiver = $late->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 kill('STOP', $receiver) or die 'could not stop the WAL receiver';
@@ -316,9 +303,9 @@ stop_clock($primary, $heard + 1.5);
 check_ok($primary, 'late', 1, qr/^a synchronous standby is late by 00:00:01/);
 stop_clock($primary, $heard + 3);
 check_ok($primary, 'too late', 2, qr/^a synchronous standby is late by 00:00:0[23]/);
-$names->('ANY 2 (late, other)', q(current_setting('synchronous_standby_names') LIKE 'ANY 2%'));
+$names->('ANY 2 (late, other)');
 check_ok($primary, 'one of two', 2, qr/^a synchronous standby is missing/);
-$names->('', q(current_setting('synchronous_standby_names') = ''));
+$names->('');
 check_ok($primary, 'no longer synchronous', 0, qr/^$well$/);
 kill('CONT', $receiver);
 $_->stop foreach ($late, $primary);

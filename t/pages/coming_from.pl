@@ -66,8 +66,7 @@ sub try_recipe
 	$node->safe_psql('postgres', qq(CREATE DATABASE "$db" TEMPLATE $source));
 	$node->safe_psql($db, $views) if $variant ne 'quiet';
 	my $dump = dump_beside_ids($db);
-	my ($ret, $out, $err) = $node->psql($db, recipe_of($source, $variant, $meanwhile), on_error_stop => 1);
-	is($err, '', "$source, $variant: no error");
+	is(error_of($node, recipe_of($source, $variant, $meanwhile), dbname => $db), '', "$source, $variant: no error");
 
 	# each prints a line
 	my @checks = checks($variant, $rows);
@@ -76,8 +75,8 @@ sub try_recipe
 	{
 		is(shift @results, $check->[1], "$source, $variant: $name");
 	}
-	($ret, $out, $err) = $node->psql($db, q(INSERT INTO entry (account_id, amount) VALUES ('000000000000', 1)));
-	like($err, qr/violates foreign key constraint "entry of account"/, "$source, $variant: the foreign key holds");
+	like(error_of($node, q(INSERT INTO entry (account_id, amount) VALUES ('000000000000', 1)), dbname => $db),
+		qr/violates foreign key constraint "entry of account"/, "$source, $variant: the foreign key holds");
 	if ($variant ne 'quiet')
 	{
 		is($node->safe_psql($db, 'SET ROLE reader; SELECT count(*) FROM named'), $rows + 1, "$source, $variant: the views");
@@ -87,8 +86,7 @@ sub try_recipe
 	{
 		foreach my $sql ("INSERT INTO account (id, name) VALUES (scru64_generate(), 'chosen')", "UPDATE account SET id = scru64_generate() WHERE name = 'new'")
 		{
-			($ret, $out, $err) = $node->psql($db, "\\set VERBOSITY sqlstate\n$sql");
-			like($err, qr/428C9/, "$source, $variant: still generated always");
+			like(error_of($node, $sql, dbname => $db), qr/428C9/, "$source, $variant: still generated always");
 		}
 	}
 	return $db;
@@ -132,9 +130,8 @@ UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS
 #
 {
 	my $db = try_recipe('identity', 'numbers');
-	my ($ret, $out, $err) = $node->psql($db, recipe_of('identity', 'back'), on_error_stop => 1);
 
-	is($err, '', 'identity, back: no error');
+	is(error_of($node, recipe_of('identity', 'back'), dbname => $db), '', 'identity, back: no error');
 	is($node->safe_psql($db, q(SELECT count(*) FROM pg_trigger WHERE tgname = 'a_generated_always')), '0', 'identity, back: nothing refuses IDs any more');
 	is($node->safe_psql($db, q(SELECT count(*) FROM pg_proc WHERE proname ~ '_always$')), '0', 'identity, back: nor is its function left');
 	is($node->safe_psql($db, q(INSERT INTO account (name) VALUES ('later') RETURNING id - 1 = (SELECT max(id) FROM account))),
@@ -149,8 +146,7 @@ foreach my $source (grep { $_ !~ /uuid7|identity/ } sources())
 	my $files = q(SELECT pg_relation_filenode('account'), pg_relation_filenode('entry'));
 	my $before = $node->safe_psql($db, $files);
 	my $ids = $node->safe_psql($db, q(SELECT md5(string_agg(id::bigint || name, ',' ORDER BY id)) FROM account));
-	my ($ret, $out, $err) = $node->psql($db, recipe_of($source, 'back'), on_error_stop => 1);
-	is($err, '', 'back: no error');
+	is(error_of($node, recipe_of($source, 'back'), dbname => $db), '', 'back: no error');
 	is($node->safe_psql($db, $files), $before, 'back: no table is rewritten');
 	is($node->safe_psql($db, q(SELECT md5(string_agg(id || name, ',' ORDER BY id)) FROM account)), $ids, 'back: the same numbers');
 	is( $node->safe_psql($db, q(SELECT count(*) FROM truth_entry AS t JOIN entry AS e USING (id) JOIN account AS a ON a.id = e.account_id AND a.name = t.name)),
@@ -194,7 +190,9 @@ my %keep = (
 
 sub kept
 {
-	return { map { $_ => $node->safe_psql('plain', $keep{$_}) } keys %keep };
+	my @kept = split(/\n/, $node->safe_psql('plain', join('; ', map { $keep{$_} } sort keys %keep)));
+
+	return { map { $_ => shift @kept } sort keys %keep };
 }
 
 # The same, had IDs another type and no default
@@ -207,10 +205,8 @@ sub run_plain_recipe
 {
 	my ($table, $name) = @_;
 	my $sql = join("\n", map { recipe_in_top($plain, $_) } ($name, 'to the extension, end'));
-	my ($ret, $out, $err) = $node->psql('plain', $sql =~ s/^\\set table event$/\\set table $table/mr, on_error_stop => 1);
 
-	is($err, '', "$table, $name: no error");
-	return;
+	return is(error_of($node, $sql =~ s/^\\set table event$/\\set table $table/mr, dbname => 'plain'), '', "$table, $name: no error");
 }
 
 $node->safe_psql('postgres', 'CREATE DATABASE plain');

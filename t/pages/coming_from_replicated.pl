@@ -6,7 +6,6 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;
-use Time::HiRes qw(usleep);
 
 my $rows = 10000;
 my $page = "$FindBin::RealBin/../../doc/coming-from.md";
@@ -38,10 +37,8 @@ $subscriber->safe_psql('postgres', "ALTER ROLE ALL SET scru64.node_spec = '43/8'
 sub paste
 {
 	my ($server, $db, $what, @sql) = @_;
-	my ($ret, $out, $err) = $server->psql($db, join("\n", @sql), on_error_stop => 1);
 
-	is($err, '', "$db: $what on the " . $server->name);
-	return;
+	return is(error_of($server, join("\n", @sql), dbname => $db), '', "$db: $what on the " . $server->name);
 }
 
 sub wait_for_subscriber
@@ -49,16 +46,9 @@ sub wait_for_subscriber
 	my ($db) = @_;
 	my ($mark, $look) = split /(?<=\\gset)\n/, recipe($page, 'wait');
 	my $session = $publisher->background_psql($db);
-	my $has_all = '';
 
 	$session->query_safe($mark);
-	for my $attempt (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		$has_all = $session->query_safe($look);
-		last if $has_all =~ /\|t$/;
-		usleep(100_000);
-	}
-	is($has_all, "$db|t", "$db: the subscriber has all");
+	ok(wait_until(sub { $session->query_safe($look) eq "$db|t" }), "$db: the subscriber has all");
 	$session->quit;
 	return;
 }

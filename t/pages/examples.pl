@@ -311,8 +311,7 @@ sub check_seen
 	foreach my $server (@nodes)
 	{
 		$missing{$_}++ foreach (
-			split /\n/, $server->safe_psql(
-				$db, qq(
+			split /\n/, $server->safe_psql($db, qq(
 SELECT pg_describe_object(m.classid, m.objid, 0)
 FROM pg_depend AS m
 JOIN pg_extension AS e ON e.oid = m.refobjid AND e.extname = 'scru64'
@@ -391,8 +390,7 @@ check_rows('settings',
 SELECT format('`%s` | %s | %s', name, context, coalesce(nullif(current_setting(name), ''), 'empty'))
 FROM pg_settings WHERE name LIKE 'scru64.%'));
 
-is( $node->safe_psql(
-		$db, qq(
+is( $node->safe_psql($db, qq(
 SELECT string_agg(typname, ' ')
 FROM pg_type AS t $member AND m.classid = 'pg_type'::regclass AND m.objid = t.oid
 -- those of arrays and rows have been members from PostgreSQL 17 on
@@ -400,8 +398,7 @@ WHERE typelem = 0 AND typrelid = 0)),
 	'scru64', 'the one type');
 
 # What there is besides has to be added above when it comes.
-is( $node->safe_psql(
-		$db, qq(
+is( $node->safe_psql($db, qq(
 SELECT DISTINCT m.classid::regclass
 FROM pg_extension AS e
 JOIN pg_depend AS m ON m.deptype = 'e' AND m.refobjid = e.oid AND e.extname = 'scru64'

@@ -63,74 +63,23 @@ sub prepared_in
 sub run_sql
 {
 	my ($server, $sql) = @_;
-	my ($rc, $out, $err) = $server->psql('postgres', $sql, on_error_stop => 1);
+	my ($rc, $out, $err) = $server->psql('postgres', $sql);
 
-	is($rc, 0, $server->name . ': ' . substr($sql =~ s/\s+/ /gr, 0, 50)) or diag($err);
-	return;
+	return is($rc, 0, $server->name . ': ' . substr($sql =~ s/\s+/ /gr, 0, 50)) || diag($err);
 }
 
 #
 # Programs, which are started again when they end
 #
-my @programs;
-
 sub start_program
 {
 	my ($server, $name, $command, $input) = @_;
-	my $program = { server => $server, name => $name, command => $command, input => $input, log => '' };
+	my $base = PostgreSQL::Test::Utils::tempdir() . "/$name";
 
-	push @programs, $program;
-	return $program;
-}
-
-sub run_program
-{
-	my ($program) = @_;
-	my $server = $program->{server};
-	my $input = $program->{input};
-
-	local @ENV{qw(PGHOST PGPORT PGDATABASE)} = ($server->host, $server->port, 'postgres');
-	local $ENV{PGAPPNAME} = $program->{name};
-	$program->{run} = IPC::Run::start($program->{command}, '<', \$input, '>', \$program->{out}, '2>', \$program->{log});
-	return;
-}
-
-sub tend_programs
-{
-	foreach my $program (@programs)
-	{
-		next if $program->{is_over};
-		if (!$program->{run})
-		{
-			run_program($program);
-		}
-		elsif (!$program->{run}->pumpable)
-		{
-			eval { $program->{run}->finish };
-			note("$program->{name} ended: $program->{log}") if $program->{log} ne '';
-			$program->{log} = '';
-			$program->{run} = undef;
-		}
-		else
-		{
-			$program->{run}->pump_nb;
-		}
-	}
-	return;
-}
-
-sub wait_until
-{
-	my ($what, $condition) = @_;
-	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
-
-	while (time() < $end)
-	{
-		tend_programs();
-		return pass($what) if $condition->();
-		sleep(0.05);
-	}
-	return fail($what);
+	local @ENV{qw(PGHOST PGPORT PGDATABASE PGAPPNAME)} = ($server->host, $server->port, 'postgres', $name);
+	append_to_file("$base.in", $input);
+	run_again($base, "$base.in", "$command <$base.in");
+	return { server => $server, name => $name, base => $base };
 }
 
 # kill -9
@@ -138,26 +87,20 @@ sub kill_program
 {
 	my ($program) = @_;
 
-	$program->{run}->kill_kill(grace => 0) if $program->{run};
-	$program->{run} = undef;
-	return;
+	return kill_again($program->{base});
 }
 
 # End programs for good, and their sessions with what they are about to do.
 sub end_programs
 {
-	my (@ended) = @_;
-
-	foreach my $program (@ended)
+	foreach my $program (@_)
 	{
-		$program->{is_over} = 1;
-		kill_program($program);
-		$program->{server}->safe_psql('postgres',
-			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '$program->{name}'");
+		unlink("$program->{base}.in");
+		wait_until(sub { kill_program($program); return -e "$program->{base}.done" }, 0.05)
+		  or die "$program->{name} does not end";
 		$program->{server}->poll_query_until('postgres',
-			"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = '$program->{name}'");
+			"SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE application_name = '$program->{name}'");
 	}
-	@programs = grep { !$_->{is_over} } @programs;
 	return;
 }
 
@@ -165,7 +108,7 @@ sub psql_program
 {
 	my ($server, $name, $input) = @_;
 
-	return start_program($server, $name, [ $server->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1' ], $input);
+	return start_program($server, $name, $server->installed_command('psql') . ' -XAtq -v ON_ERROR_STOP=1', $input);
 }
 
 # The program of examples/ that the page names, with the call of run() at its end, or what
@@ -178,7 +121,7 @@ sub python_program
 
 	$program =~ s/^if __name__ .*//ms if $end;
 	append_to_file($file, $program . ($end // ''));
-	return start_program($server, $name, [ $python, $file ], '');
+	return start_program($server, $name, "$python $file", '');
 }
 
 #
@@ -295,8 +238,7 @@ run_sql($server, blocks_in('On a standby'));
 # Twice has to be seen, not refused.
 $server->safe_psql('postgres', "ALTER TABLE mail DROP CONSTRAINT mail_pkey; $write_rows");
 # Whoever moves a place can be stopped there, after the rows were handled.
-$server->safe_psql(
-	'postgres', q(
+$server->safe_psql('postgres', q(
 CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_advisory_xact_lock_shared(24);
@@ -311,17 +253,12 @@ CREATE TRIGGER stop_here BEFORE UPDATE ON consumer FOR EACH ROW EXECUTE FUNCTION
 #
 my $write_outbox = 'INSERT INTO outbox (what) VALUES (md5(random()::text))';
 
-sub handled
-{
-	return $server->safe_psql('postgres', 'SELECT count(*) FROM mail');
-}
-
 sub wait_for_more
 {
 	my ($what) = @_;
-	my $before = handled();
+	my $before = $server->safe_psql('postgres', 'SELECT count(*) FROM mail');
 
-	return wait_until("$what: rows are handled", sub { handled() > $before + $enough });
+	return ok($server->poll_query_until('postgres', "SELECT count(*) > $before + $enough FROM mail"), "$what: rows are handled");
 }
 
 # Run something while a consumer is about to move its place.
@@ -331,11 +268,8 @@ sub in_the_middle
 	my $session = open_session($server);
 
 	$session->query_safe('SELECT pg_advisory_lock(24)');
-	wait_until(
-		"$what: in the middle of a batch",
-		sub {
-			$server->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'advisory'") eq 't';
-		});
+	ok($server->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'advisory'"),
+		"$what: in the middle of a batch");
 	$code->();
 	eval { $session->quit };
 	return;
@@ -344,7 +278,6 @@ sub in_the_middle
 sub crash_server
 {
 	kill_server($server);
-	tend_programs();
 	start_server($server);
 	return;
 }
@@ -367,8 +300,8 @@ sub try_consumers
 		wait_for_more("$what, server killed in the middle");
 	}
 	end_programs(@writers);
-	wait_until("$what: all are handled",
-		sub { $server->safe_psql('postgres', 'SELECT seen = (SELECT max(id) FROM outbox) FROM consumer WHERE name = \'mail\'') eq 't' });
+	ok($server->poll_query_until('postgres', q(SELECT seen = (SELECT max(id) FROM outbox) FROM consumer WHERE name = 'mail')),
+		"$what: all are handled");
 	end_programs(@consumers);
 	compare($what, [ ids_of($server, 'outbox') ],
 		[ split(/\n/, $server->safe_psql('postgres', 'SELECT outbox_id FROM mail ORDER BY outbox_id')) ]);
@@ -440,11 +373,10 @@ run("broker", send)
 		return scalar(@received);
 	};
 
-	wait_until('broker: rows are sent, and some twice',
-		sub { $receive->() > $enough && grep { $_ > 1 } values %times });
+	ok(wait_until(sub { $receive->() > $enough && grep { $_ > 1 } values %times }), 'broker: rows are sent, and some twice');
 	end_programs(@writers);
 	my @all = ids_of($server, "outbox WHERE id > '$begin'");
-	wait_until('broker: the last is sent', sub { $receive->() && $received[-1] eq $all[-1] });
+	ok(wait_until(sub { $receive->() && $received[-1] eq $all[-1] }), 'broker: the last is sent');
 	end_programs($sender);
 	$receive->();
 	compare('broker', \@all, \@received);
@@ -465,12 +397,12 @@ run("broker", send)
 		start_writers($server, 1, $write_outbox));
 	my $read = sub { read_on($_) foreach (@tasks, @parts); return };
 
-	wait_until('partitions: rows are read', sub { $read->(); !grep { @{ $_->{read} } < $enough } @tasks });
+	ok(wait_until(sub { $read->(); !grep { @{ $_->{read} } < $enough } @tasks }, 0.05), 'partitions: rows are read');
 	end_programs(@writers);
 	my $read_all = sub {
 		my ($what, $reader, @expected) = @_;
 
-		wait_until("$what: to its end", sub { $read->(); $reader->{place} eq $expected[-1] });
+		ok(wait_until(sub { $read->(); $reader->{place} eq $expected[-1] }, 0.05), "$what: to its end");
 		compare($what, \@expected, $reader->{read});
 		return;
 	};
@@ -533,19 +465,18 @@ sub with_addresses
 	my @jobs = map { psql_program($_, 'job', 'CALL publish_watermark(\'' . $_->name . "');\n\\watch 0.05\n") } $server, $server2;
 	my $read = sub { read_on($_) foreach (@readers); return };
 
-	wait_until('standby and fleet: rows are read',
-		sub { $read->(); !grep { @{ $_->{read} } < $enough } @readers });
+	ok(wait_until(sub { $read->(); !grep { @{ $_->{read} } < $enough } @readers }, 0.05), 'standby and fleet: rows are read');
 
 	# One server is late: the readers wait for it, while rows of the other go on to come.
 	my $number = q(SELECT count(*) FROM outbox);
 	my $more = $hub->safe_psql('postgres', "ALTER SUBSCRIPTION server2 DISABLE; $number") + $enough;
-	wait_until('fleet: one server is late', sub { $read->(); $hub->safe_psql('postgres', $number) > $more });
+	ok(wait_until(sub { $read->(); $hub->safe_psql('postgres', $number) > $more }, 0.05), 'fleet: one server is late');
 	$hub->safe_psql('postgres', 'ALTER SUBSCRIPTION server2 ENABLE');
 	end_programs(@writers);
 	my @all = ids_of($server, 'outbox');
 	my @everywhere = sort (@all, ids_of($server2, 'outbox'));
-	wait_until('standby and fleet: to the end',
-		sub { $read->(); $at_standby->{place} eq $all[-1] && $at_hub->{place} eq $everywhere[-1] });
+	ok(wait_until(sub { $read->(); $at_standby->{place} eq $all[-1] && $at_hub->{place} eq $everywhere[-1] }, 0.05),
+		'standby and fleet: to the end');
 	end_programs(@jobs);
 	compare('standby', \@all, $at_standby->{read});
 	compare('fleet', \@everywhere, $at_hub->{read});
@@ -576,7 +507,7 @@ sub with_addresses
 	my ($holder, $job) = map { open_session($server) } 1 .. 2;
 	$holder->query_safe('SELECT pg_advisory_lock(24)');
 	start_statement($job, q(CALL publish_watermark('server1')));
-	$server->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory')) or die 'nobody waits';
+	waits_for($server, $job, 'advisory') or die 'the job does not wait';
 	$server->safe_psql('postgres', $commit);
 	$holder->query_safe('SELECT pg_advisory_unlock(24)');
 	$job->query_safe('SELECT 1');

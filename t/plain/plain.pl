@@ -120,8 +120,7 @@ sub promote
 	finish_load($load);
 	$standby->promote;
 	$primary = $standby;
-	$primary->safe_psql('postgres', 'ALTER SYSTEM SET synchronous_standby_names = \'\'');
-	$primary->reload;
+	$primary->safe_psql('postgres', q(ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()));
 	$primary->poll_query_until('postgres', "SELECT current_setting('synchronous_standby_names') = ''") or die;
 	$primary->backup('for_standby');
 	$standby = new_standby();
@@ -191,7 +190,7 @@ foreach my $round (1 .. $rounds)
 }
 
 # Sessions are slow between what they read of the sequence and what they set it to.
-my $slow_sql = read_file($file);
+my $slow_sql = slurp_file($file);
 is($slow_sql =~ s/(setval\('scru64_plain.last', first\))/CASE WHEN pg_sleep(0.01) IS NOT NULL THEN $1 END/, 1, 'slow moves');
 owner("SET client_min_messages = warning; $slow_sql");
 run_round('slow moves', sub { sleep(3) }, 0, 15, 25);
@@ -236,7 +235,7 @@ set_load($primary->basedir,
 my $setter = start_load($primary, 'any' => 1);
 finish_load($setter);
 end_load($load);
-is(read_file("$setter->{clients}[0]{log}.err"), '', 'nodes set under load: no error');
+is(slurp_file("$setter->{clients}[0]{log}.err"), '', 'nodes set under load: no error');
 push @{ $load->{clients} }, @{ $setter->{clients} };
 record_load(\%received, $load);
 is(record_problems(\%received), '', 'nodes set under load, and rolled back: no ID twice, none out of order');
@@ -260,8 +259,8 @@ is(owner('SELECT scru64_plain.node_spec()'), '21/21', 'killed before the commit:
 my ($set_node) = grep { $_->{text} =~ /set_node/ } blocks_of("$FindBin::RealBin/../../doc/plain.md");
 my $idle = $primary->background_psql('plain');
 $idle->query_safe('BEGIN; SELECT scru64_plain.generate()');
-my ($status, $out, $err) = $primary->psql('plain', $set_node->{text}, extra_params => [ '-U', 'owner' ]);
-like($err, qr/canceling statement due to lock timeout/, 'an idle transaction that has drawn: set_node() gives up');
+like(error_of($primary, $set_node->{text}, dbname => 'plain', extra_params => [ '-U', 'owner' ]),
+	qr/canceling statement due to lock timeout/, 'an idle transaction that has drawn: set_node() gives up');
 $idle->query_safe('COMMIT');
 $idle->quit;
 owner($set_node->{text});
@@ -274,8 +273,8 @@ is(owner('SELECT scru64_plain.node_spec()'), '42/8', 'set as the page has it');
 # Who changes the sequence makes others wait, who can be cancelled; then they go on.
 my $other = $primary->background_psql('plain', on_error_stop => 0);
 $other->query_safe('SET client_min_messages = warning; BEGIN; ALTER SEQUENCE scru64_plain.last CACHE 1; DROP SCHEMA scru64_plain CASCADE');
-($status, $out, $err) = $primary->psql('plain', "SET statement_timeout = '0.2s'; SELECT scru64_plain.generate()", extra_params => [ '-U', 'owner' ]);
-like($err, qr/canceling statement due to statement timeout/, 'ALTER SEQUENCE, DROP SCHEMA: a wait that a cancel ends');
+like(error_of($primary, "SET statement_timeout = '0.2s'; SELECT scru64_plain.generate()", dbname => 'plain', extra_params => [ '-U', 'owner' ]),
+	qr/canceling statement due to statement timeout/, 'ALTER SEQUENCE, DROP SCHEMA: a wait that a cancel ends');
 $other->query_safe('ROLLBACK');
 my $last = owner('SELECT scru64_plain.generate()');
 cmp_ok($last, '>', owner('SELECT max(id) FROM ids'), 'rolled back: in order');
@@ -302,7 +301,7 @@ END
 $$;
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
 );
-($status, $out, $err) = $primary->psql('plain', "BEGIN READ ONLY; $try");
+my ($status, $out, $err) = $primary->psql('plain', "BEGIN READ ONLY; $try");
 is("$out $err" =~ /^0 .*refused/s, 1, 'read only: refused, and no lock is left');
 start_server($standby);
 $standby->poll_query_until('plain', 'SELECT true') or die;

@@ -13,8 +13,7 @@ make_realm_template();
 my $realm = realm_of_template('realm', clock => '+0');
 # what measures how long a transaction is open moves with the clock
 start_server($realm, fake_monotonic => 1);
-$realm->safe_psql(
-	'postgres', q(
+$realm->safe_psql('postgres', q(
 CREATE ROLE member LOGIN;
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO member;
 ));
@@ -56,27 +55,18 @@ foreach my $call (sort keys %calls)
 
 # Nor does it wait for its session to do something.
 my $session = open_session($realm);
-my $pid = $session->query_safe('SELECT pg_backend_pid()');
 $session->query_safe("BEGIN; SELECT count(*) FROM $calls{lease}");
 move_on(16);
 # a timer is looked at when the next one is set
 eval { try_statement($session, 'SET statement_timeout = 100000; SELECT 1; SELECT pg_sleep(1)'); };
-ok( $realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid"),
+ok( $realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $session->{pid}"),
 	'its session is terminated');
 eval { $session->quit };
 is(active(), 'renewed', 'and it has leased nothing');
 
 # A commit has what is left of the 15 seconds for all that comes before its record.  Here that
 # is a NOTIFY, which waits for another one's commit, and that for a standby which is missing.
-sub wait_for
-{
-	my ($session, $event) = @_;
-
-	$realm->poll_query_until('postgres', "SELECT wait_event = '$event' FROM pg_stat_activity WHERE pid = $session->{pid}")
-	  or die "process $session->{pid} does not wait for $event";
-	return;
-}
-
+#
 # A signal has the session look at its timers.  What interrupts a wait reads the machine's
 # clock, which is ahead of the one that has been set: time has passed at once.
 move_on(-20 - $clock);
@@ -92,20 +82,19 @@ set_parameter($realm, 'synchronous_standby_names', 'missing');
 # the checkpointer tells the others of it
 $realm->safe_psql('postgres', 'CHECKPOINT');
 my ($notifier, $late, $in_time) = map { open_session($realm) } (1 .. 3);
-$_->{pid} = $_->query_safe('SELECT pg_backend_pid()') foreach ($notifier, $late, $in_time);
 $notifier->query_safe('BEGIN; CREATE TABLE what_is_written (); NOTIFY x');
 start_statement($notifier, 'COMMIT');
-wait_for($notifier, 'SyncRep');
+waits_for($realm, $notifier, 'SyncRep') or die 'no commit waits for a standby';
 $late->query_safe("BEGIN; SELECT count(*) FROM $calls{lease}; NOTIFY x");
 start_statement($late, 'COMMIT');
-wait_for($late, 'object');
+waits_for($realm, $late, 'object') or die 'no commit waits for another one';
 let_time_pass($late);
 $realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $late->{pid}")
   or fail('who waits in its commit is not terminated');
 
 # After that it takes its time.
 start_statement($in_time, "SELECT count(*) FROM scru64_realm.lease(8, 'in time')");
-wait_for($in_time, 'SyncRep');
+waits_for($realm, $in_time, 'SyncRep') or die 'no commit waits for a standby';
 let_time_pass($in_time);
 set_parameter($realm, 'synchronous_standby_names', '');
 ($out, $err) = ('', '');

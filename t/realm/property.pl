@@ -12,8 +12,7 @@ my $node = new_node('main');
 my $seed = seed_random();
 
 $node->start;
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 CREATE EXTENSION scru64_realm CASCADE;
 -- reached by leases of this test
 UPDATE scru64_realm.settings SET max_ttl = '400 s', first_ttl = '100 s', made_at = '2026-01-01';

@@ -22,8 +22,7 @@ $alike->stop;
 
 # The extension belongs to who owns the database and is no superuser; scru64 is in
 # a schema of its own.
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 CREATE ROLE realm_owner LOGIN;
 CREATE ROLE app LOGIN;
 CREATE DATABASE realm OWNER realm_owner;
@@ -97,8 +96,8 @@ SKIP:
 			'1|' . ($owner || $superuser),
 			"$db: all of it belongs to who restored it");
 		# What was leased since the dump was made, a restored realm does not know.
-		my ($ret, $out, $err) = $node->psql($db, "SELECT scru64_realm.lease(8, 'five')", extra_params => [ '-U', 'app' ]);
-		like($err, qr/realm grants no new lease until 20/, "$db: no new lease");
+		like(error_of($node, "SELECT scru64_realm.lease(8, 'five')", dbname => $db, extra_params => [ '-U', 'app' ]),
+			qr/realm grants no new lease until 20/, "$db: no new lease");
 		is( $node->safe_psql(
 				$db, "SELECT count(scru64_realm.renew(lease_id)) FROM mine WHERE what IN ('a day', 'forever', 'child')"),
 			'6',

@@ -4,7 +4,6 @@
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
-use Scru64Fault qw(read_file);
 use Scru64Test;
 
 plan skip_all => 'there is no pg_dump' if !has_program('pg_dump');
@@ -20,9 +19,8 @@ sub dump_of
 	my ($db) = @_;
 	my $file = PostgreSQL::Test::Utils::tempdir . "/$db.txt";
 
-	$node->command_ok([ 'pg_dump', '--create', '-f', $file, $node->connstr($db) ],
-		"$db can be dumped");
-	my $text = read_file($file);
+	$node->command_ok([ 'pg_dump', '--create', '-f', $file, $node->connstr($db) ], "$db can be dumped");
+	my $text = slurp_file($file);
 	$text =~ s/^\\(un)?restrict .*\n//mg;
 	$text =~ s/\b\Q$db\E\b/DATABASE/g;
 	return $text;
@@ -34,8 +32,7 @@ sub check_use
 {
 	my ($db, $name, $schema) = @_;
 
-	is( $node->safe_psql(
-			$db, qq(
+	is( $node->safe_psql($db, qq(
 SET search_path = public, $schema;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -43,8 +40,7 @@ EXPLAIN (COSTS OFF) SELECT FROM part WHERE id >= timestamptz '2026-01-31 00:00+0
 )) =~ s/ using \w+//r =~ s/\n +Index Cond.*//r,
 		'Index Only Scan on part_new part',
 		"$name: the index is used, and the partition that is not needed pruned");
-	is( $node->safe_psql(
-			$db, qq(
+	is( $node->safe_psql($db, qq(
 SET search_path = public, $schema;
 SHOW scru64.node_spec;
 WITH old AS MATERIALIZED (SELECT max(id) AS id FROM event), new AS (INSERT INTO event DEFAULT VALUES RETURNING *)
@@ -64,9 +60,8 @@ SELECT count(*) FROM event JOIN typed ON d = id AND id <@ r;
 		$error{price} = "$refused \"price_pkey\"" if $node->pg_version >= 18;
 		foreach my $table (sort keys %error)
 		{
-			my ($status, $out, $error) = $node->psql($db, "INSERT INTO $table SELECT * FROM $table LIMIT 1");
-
-			like($error, qr/$error{$table}/, "$name: $table excludes what it did");
+			like(error_of($node, "INSERT INTO $table SELECT * FROM $table LIMIT 1", dbname => $db),
+				qr/$error{$table}/, "$name: $table excludes what it did");
 		}
 	}
 	return;

@@ -9,7 +9,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
 use Scru64Fault;
-use Scru64Lease qw(fleet_lines make_realm try_generate wait_for_lease wait_until);
 use Scru64Test;
 use Scru64Versions;
 
@@ -20,7 +19,7 @@ my @specs = ('1/8', '2560/16');
 my $later = qr/ERROR:  55000: file "global\/9864" was written by a later version of scru64\nDETAIL:  It is of format \d+, and .* none after \d+\.\nHINT:  Connect again, .*scru64_set_ceiling\(scru64_ceiling\(\)\)/;
 my $unknown = qr/ERROR:  (42883: )?could not find function "scru64_novelty" in file ".*scru64\.so"/;
 my %received;
-my ($current) = read_file("$FindBin::RealBin/../../scru64.control") =~ /^default_version = '(.*)'/m
+my ($current) = slurp_file("$FindBin::RealBin/../../scru64.control") =~ /^default_version = '(.*)'/m
   or die 'scru64.control has no default_version';
 my $next = 'next';
 
@@ -57,7 +56,7 @@ patch($sources, $page, qr/\.ceiling = ceiling\n/, sub { ".ceiling = ceiling,\n\t
 patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == CEILING_VERSION && contents->novelty != 4711) ||" });
 my %new_page = built_libraries($sources);
 
-my $script = read_file("$FindBin::RealBin/../../sql/scru64--$current.sql");
+my $script = slurp_file("$FindBin::RealBin/../../sql/scru64--$current.sql");
 my ($columns) = $script =~ /^CREATE VIEW scru64_generators AS\n(.*?)\n\tFROM scru64_generators\(\);/ms
   or die 'the script has no view scru64_generators';
 my $update = <<"END";
@@ -83,7 +82,7 @@ sub installation
 sub set_default
 {
 	my ($installation, $version) = @_;
-	my $control = read_file("$FindBin::RealBin/../../scru64.control");
+	my $control = slurp_file("$FindBin::RealBin/../../scru64.control");
 
 	$control =~ s/^default_version = '.*'/default_version = '$version'/m or die 'scru64.control has no default_version';
 	replace_file("$installation->{extensions}/scru64.control", $control);
@@ -132,7 +131,7 @@ sub ids_of_client
 {
 	my ($client) = @_;
 
-	return read_file("$client->{log}.ids") =~ tr/\n//;
+	return slurp_file("$client->{log}.ids") =~ tr/\n//;
 }
 
 # Wait until each client has more IDs, or one error of the library.
@@ -144,7 +143,7 @@ sub wait_for_clients
 	{
 		my $enough = ids_of_client($client) + 300;
 
-		wait_until(sub { $what eq 'IDs' ? ids_of_client($client) >= $enough : read_file("$client->{log}.err") =~ /ERROR/ })
+		wait_until(sub { $what eq 'IDs' ? ids_of_client($client) >= $enough : slurp_file("$client->{log}.err") =~ /ERROR/ })
 		  or die "no $what of $client->{spec}";
 	}
 	return;
@@ -180,8 +179,7 @@ like($err, $unknown, 'new SQL, old library: the function that is missing');
 is(version_in($node, 'postgres'), $current, 'new SQL, old library: no update');
 is($session->query_safe("SELECT count(*) FROM pg_proc WHERE proname = 'scru64_novelty'"), '0', '... nor a part of it');
 unlike($session->query_safe("SELECT pg_get_viewdef('scru64_generators'::regclass)"), qr/novelty/, '... nor a view');
-(undef, undef, $err) = $node->psql('template1', "CREATE EXTENSION scru64 VERSION '$next'");
-like($err, $unknown, 'new SQL, old library: it is not created');
+like(error_of($node, "CREATE EXTENSION scru64 VERSION '$next'", dbname => 'template1'), $unknown, 'new SQL, old library: it is not created');
 is(version_in($node, 'template1'), '', '... nor a part of it');
 goes_on_ok($node, 'new SQL, old library');
 
@@ -215,8 +213,8 @@ is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions'), '0', 'ol
 is($node->safe_psql('one', 'SELECT scru64_node_spec()'), '1/8', 'old SQL, new library: the node');
 
 # There is no way back but PostgreSQL's own.
-(undef, undef, $err) = $node->psql('postgres', "ALTER EXTENSION scru64 UPDATE TO '$current'");
-like($err, qr/ERROR:  extension "scru64" has no update path from version "$next" to version "\Q$current\E"/, 'no update back');
+like(error_of($node, "ALTER EXTENSION scru64 UPDATE TO '$current'"),
+	qr/ERROR:  22023: extension "scru64" has no update path from version "$next" to version "\Q$current\E"/, 'no update back');
 
 #
 # Dumps of one version into the other
@@ -243,8 +241,8 @@ sub restored_ok
 	$node->safe_psql('postgres', "CREATE DATABASE $to TEMPLATE template0; ALTER DATABASE $to SET scru64.node_spec = '2/8'");
 	command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of($from), $node->connstr($to) ], "$from to $to: restored");
 	is(version_in($node, $to), $version, "$from to $to: at version $version");
-	same_dump(read_file(dump_of($to)) =~ s/^\\(un)?restrict .*\n//mgr,
-		read_file("$dir/$from.sql") =~ s/^\\(un)?restrict .*\n//mgr, "$from to $to: the same");
+	same_dump(slurp_file(dump_of($to)) =~ s/^\\(un)?restrict .*\n//mgr,
+		slurp_file("$dir/$from.sql") =~ s/^\\(un)?restrict .*\n//mgr, "$from to $to: the same");
 	return;
 }
 restored_ok('everything', 'later', $next);
@@ -294,8 +292,7 @@ install_libraries($installation, %old);
 set_default($installation, $current);
 $node->restart;
 goes_on_ok($node, 'the old library again');
-(undef, undef, $err) = $node->psql('postgres', 'SELECT scru64_novelty()');
-like($err, $unknown, 'the old library again: what is new is missing');
+like(error_of($node, 'SELECT scru64_novelty()'), $unknown, 'the old library again: what is new is missing');
 roll('the page stays', '^$', %new);
 
 # With another page: the sessions of before end with an error before they are beyond the
@@ -311,9 +308,7 @@ is($node->safe_psql('one', 'SELECT scru64_watermark() IS NOT NULL'), 't', 'anoth
 install_libraries($installation, %old);
 $node->restart;
 all_refused_ok($node, 'back');
-(undef, undef, $err) = $node->psql('one', '\set VERBOSITY verbose
-SELECT scru64_check()');
-like($err, $later, 'back: scru64_check() says so');
+like(error_of($node, 'SELECT scru64_check()', dbname => 'one'), $later, 'back: scru64_check() says so');
 $node->safe_psql('one', 'SELECT scru64_set_ceiling(scru64_ceiling())');
 goes_on_ok($node, 'back, and set', 'postgres', 'one');
 $node->stop;

@@ -46,13 +46,6 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet');
 	return;
 }
 
-sub last_error
-{
-	my ($server, $pattern) = @_;
-
-	return wait_until(sub { try_generate($server); lease_sql($server, 'last_error') =~ /($pattern)/ ? $1 : '' });
-}
-
 # What is wrong with the lease worker's library, and what is said of it
 my @broken = (
 	[ 'that cannot be loaded', 'no library', qr/could not load library "[^"]*scru64_lease\.so"/ ],
@@ -138,7 +131,7 @@ isnt(wait_for_lease($rolling), '', 'preloaded: a lease');
 install_libraries($installation, %other);
 session_goes_on_ok('preloaded, another layout installed');
 isnt(wait_for_lease($rolling), '', 'preloaded, another layout installed: new sessions, too');
-kill('KILL', $session->query_safe('SELECT pg_backend_pid()'));
+kill('KILL', $session->{pid});
 SKIP:
 {
 	skip 'processes that are not forked load both libraries anew', 3 if -e $rolling->data_dir . '/global/config_exec_params';

@@ -11,7 +11,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
 use Scru64Examples;
-use Scru64Fault qw(read_file);
 use Scru64Test;
 
 my @bindirs = split(/ /, $ENV{OLD_BINDIRS} || '');
@@ -114,10 +113,9 @@ sub dump_of
 	my ($node) = @_;
 	my $file = PostgreSQL::Test::Utils::tempdir . '/' . $node->name . '.txt';
 
-	command_ok([ "$bindir/pg_dump", '--create', '-f', $file, $node->connstr('everything') ],
-		$node->name . ': dumped');
+	command_ok([ "$bindir/pg_dump", '--create', '-f', $file, $node->connstr('everything') ], $node->name . ': dumped');
 	# From 16 on, a view of one table does not name it with each column.
-	return read_file($file)
+	return slurp_file($file)
 	  =~ s/^\\(un)?restrict .*\n|^-- Dumped .*\n|^ALTER .* SET \(pg_attver=\d+\);\n//mgr
 	  =~ s/\bevent\.(?=\w)//gr;
 }
@@ -176,8 +174,7 @@ sub check_data
 	is( $node->safe_psql('everything', 'SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid OR NOT indisready'),
 		'',
 		"$name: all indexes are valid");
-	$node->command_ok(
-		[qw(pg_amcheck --install-missing --heapallindexed --rootdescend -d everything)],
+	$node->command_ok([qw(pg_amcheck --install-missing --heapallindexed --rootdescend -d everything)],
 		"$name: amcheck finds nothing");
 	$node->safe_psql('everything', 'DROP EXTENSION amcheck');
 	foreach my $index (sort keys %finds)
@@ -237,7 +234,7 @@ foreach my $to (1 .. $#bindirs)
 SELECT id > '$last', extract(epoch FROM id::timestamptz - clock_timestamp()) BETWEEN 3540 AND 3601 FROM scru64_generate() AS id
 )),
 		't|t', "$major, without: IDs are ahead of the clock by the allowance, so above what was issued");
-	like(read_file($without->logfile), qr/LOG: .* the ceiling of scru64 was lost/, "$major, without: the log says why");
+	like(slurp_file($without->logfile), qr/LOG: .* the ceiling of scru64 was lost/, "$major, without: the log says why");
 	$without->stop;
 
 	# With the recipe
@@ -253,7 +250,7 @@ INSERT INTO event DEFAULT VALUES RETURNING id > '$last', scru64_node_ctr(id) >> 
 	scru64_timestamp(id) - scru64_timestamp('$last') < interval '1 min'
 )),
 		't|1|t', "$major, with: the node goes on right above what was issued");
-	unlike(read_file($with->logfile), qr/was lost/, "$major, with: nothing was lost");
+	unlike(slurp_file($with->logfile), qr/was lost/, "$major, with: nothing was lost");
 
 	# An operator family has what the version had that it was made with.
 	if ($major >= 18)
@@ -261,8 +258,7 @@ INSERT INTO event DEFAULT VALUES RETURNING id > '$last', scru64_node_ctr(id) >> 
 		my $members = q(
 SELECT count(*) FROM pg_amproc WHERE amproc::text = 'btint8skipsupport' AND amproclefttype = 'scru64'::regtype
 );
-		is($with->safe_psql('everything', $members),
-			$skip_support, "$major: skip support only if it was added");
+		is($with->safe_psql('everything', $members), $skip_support, "$major: skip support only if it was added");
 		if (!$skip_support)
 		{
 			$with->safe_psql('everything', q(
@@ -272,8 +268,7 @@ ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 			is($with->safe_psql('everything', $members), '1', "$major: it can be added");
 
 			my $temporal = 'CREATE TABLE refused (item scru64, valid int4range, PRIMARY KEY (item, valid WITHOUT OVERLAPS))';
-			my ($status, $out, $error) = $with->psql('everything', $temporal);
-			like($error, qr/could not identify an equality operator/, "$major: temporal keys are refused");
+			like(error_of($with, $temporal, dbname => 'everything'), qr/could not identify an equality operator/, "$major: temporal keys are refused");
 			$with->safe_psql('everything', q(
 ALTER EXTENSION btree_gist UPDATE;
 ALTER OPERATOR FAMILY scru64_ops USING gist ADD

@@ -9,7 +9,6 @@
 use File::Basename;
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
-use Scru64Fault qw(read_file);
 use Scru64Test;
 use Scru64Versions;
 
@@ -31,16 +30,14 @@ is($node->safe_psql('postgres', q(SELECT setting FROM pg_config WHERE name = 'SH
 	dirname($extensions), 'the server has a folder of extensions of its own');
 
 # The current version of each: that of its control file.
-my %current = map { split(/\|/) } split(
-	/\n/,
-	$node->safe_psql(
-		'postgres', q(SELECT name, default_version FROM pg_available_extensions)));
+my %current = map { split(/\|/) } split(/\n/,
+	$node->safe_psql('postgres', q(SELECT name, default_version FROM pg_available_extensions)));
 
 # Those that need one which PostgreSQL has and this server has not
 sub lacks
 {
 	my ($name) = @_;
-	my ($requires) = read_file("$FindBin::RealBin/../../$name.control") =~ /^requires = '(.*)'/m;
+	my ($requires) = slurp_file("$FindBin::RealBin/../../$name.control") =~ /^requires = '(.*)'/m;
 
 	return grep { !$current{$_} } split(/, */, $requires // '');
 }
@@ -77,8 +74,7 @@ sub difference
 	$lines{$_} -= 1 foreach (split(/\n/, $expected));
 	$lines{$_} += 1 foreach (split(/\n/, $got));
 	push @difference, grep { /ERROR/ } split(/\n/, $got);
-	push @difference, ($lines{$_} < 0 ? '- ' : '+ ') . $_
-	  foreach (grep { $lines{$_} != 0 } sort keys %lines);
+	push @difference, ($lines{$_} < 0 ? '- ' : '+ ') . $_ foreach (grep { $lines{$_} != 0 } sort keys %lines);
 	splice(@difference, 10) if @difference > 10;
 	return join("\n", @difference);
 }
@@ -100,27 +96,24 @@ foreach my $name (@names)
 	# The versions that there were, before any is made up.
 	my @earlier = split(
 		/\n/,
-		$node->safe_psql(
-			'postgres', qq(
+		$node->safe_psql('postgres', qq(
 SELECT version FROM pg_available_extension_versions
 WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 )));
 
 	$fresh{$name} = describe($name, $current{$name});
-	like($fresh{$name}, qr/create_empty_extension\('$name', .*'\Q$current{$name}\E'/,
-		"$name: there is a description");
+	like($fresh{$name}, qr/create_empty_extension\('$name', .*'\Q$current{$name}\E'/, "$name: there is a description");
 	unlike($fresh{$name}, qr/ERROR/, "$name: it is complete");
 	is(difference($fresh{$name}, describe($name, $current{$name})),
 		'', "$name: there is nothing in the description that changes");
 
 	note("$name: earlier versions: " . (join(', ', @earlier) || 'none'));
 	is(difference($fresh{$name}, describe($name, $_)),
-		'', "$name: updated from $_, it is as if created")
-	  foreach (@earlier);
+		'', "$name: updated from $_, it is as if created") foreach (@earlier);
 
 	# A made up version lacks the last ruled section of the current script, and what
 	# is before it up to one with a comment.
-	my $script = read_file("$extensions/$name--$current{$name}.sql");
+	my $script = slurp_file("$extensions/$name--$current{$name}.sql");
 	my ($rest, $last) = $script =~ /\A(.*\n)(-- -{70,}\n-- .*?\n-- -{70,}\n.*^\s*COMMENT ON .*)\z/ms
 	  or die "the script of $name has no ruled section with a comment";
 	# an update begins with a search_path of its own
@@ -128,16 +121,12 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 	(my $forgetful = $last) =~ s/^\s*COMMENT ON .*?;$//ms;
 
 	write_version($name, '0.9', $rest, $last);
-	is(difference($fresh{$name}, describe($name, '0.9')),
-		'', "$name: an update that brings what is new");
+	is(difference($fresh{$name}, describe($name, '0.9')), '', "$name: an update that brings what is new");
 	write_version($name, '0.9.1', $rest, $forgetful);
-	like(
-		difference($fresh{$name}, describe($name, '0.9.1')),
-		qr/\A- COMMENT ON .*\z/,
-		"$name: an update that forgets a comment is found out");
+	like(difference($fresh{$name}, describe($name, '0.9.1')),
+		qr/\A- COMMENT ON .*\z/, "$name: an update that forgets a comment is found out");
 	write_version($name, '0.9.2', $rest, '');
-	isnt(difference($fresh{$name}, describe($name, '0.9.2')),
-		'', "$name: an update that brings nothing is found out");
+	isnt(difference($fresh{$name}, describe($name, '0.9.2')), '', "$name: an update that brings nothing is found out");
 }
 
 # A database of any version may call the library: each function that a script names is there, and
@@ -199,7 +188,7 @@ foreach my $change (
 	[ 'what the library has not', qr/'MODULE_PATHNAME', 'scru64_generate_count'/, sub { "'MODULE_PATHNAME', 'scru64_gone'" }, qr/ERROR: .*"scru64_gone"/ ])
 {
 	my ($what, $pattern, $replacement, $found) = @{$change};
-	my $script = read_file("$extensions/scru64--$current{scru64}.sql");
+	my $script = slurp_file("$extensions/scru64--$current{scru64}.sql");
 	my $version = '0.7.' . ++$number;
 
 	$script =~ s/$pattern/$replacement->()/e or die "the script has no $pattern";

@@ -14,9 +14,8 @@ my ($id, $before, $out, $err);
 sub server_with
 {
 	my ($name, $lines) = @_;
-	my $server = copy_server($template, $name);
+	my $server = copy_server($template, $name, lines => "scru64.node_spec = '1/8'\n$lines");
 
-	$server->append_conf('postgresql.conf', "scru64.node_spec = '1/8'\n$lines");
 	start_server($server);
 	add_events($server);
 	return $server;
@@ -44,8 +43,7 @@ foreach my $prepared (0, 10)
 	my $name = "max_prepared_transactions = $prepared";
 	my $node = server_with("parallel_$prepared", "max_prepared_transactions = $prepared\n");
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE TABLE numbers AS SELECT n FROM generate_series(1, 20000) AS n;
 ALTER TABLE numbers SET (parallel_workers = 2);
 -- what a session can plan without the library
@@ -64,8 +62,9 @@ SET parallel_leader_participation = off;
 );
 	my $make = 'SELECT min(id COLLATE "C") FROM (SELECT make_id() AS id FROM numbers OFFSET 0) AS made';
 	my $session = open_session($node);
-	my $pid = $session->query_safe("$parallel SELECT pg_backend_pid()");
+	my $pid = $session->{pid};
 
+	$session->query_safe($parallel);
 	if ($prepared == 0)
 	{
 		$session->query_safe('BEGIN');
@@ -112,24 +111,20 @@ SET parallel_leader_participation = off;
 	my $poller = open_session($node);
 
 	catch_up($node, $standby);
-	(undef, undef, $err) = $standby->psql('postgres', "\\set VERBOSITY verbose\nSELECT * FROM event WHERE id < scru64_watermark()");
-	like($err, qr/ERROR:  25006: cannot execute scru64_watermark\(\) during recovery/, 'a standby has none');
+	like(error_of($standby, 'SELECT * FROM event WHERE id < scru64_watermark()'),
+		qr/ERROR:  25006: cannot execute scru64_watermark\(\) during recovery/, 'a standby has none');
 
 	# A commit that waits for standbys: nobody sees its row.
-	$node->safe_psql('postgres', q(ALTER SYSTEM SET synchronous_standby_names = 'nobody'));
-	$node->reload;
-	$node->poll_query_until('postgres', q(SELECT current_setting('synchronous_standby_names') = 'nobody'));
+	set_parameter($node, 'synchronous_standby_names', 'nobody', $session);
 	$session->query_safe('BEGIN; SET LOCAL synchronous_commit = local');
 	$id = put($session);
 	$session->query_safe('SET LOCAL synchronous_commit = on');
 	start_statement($session, 'COMMIT');
-	ok($node->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep')),
-		'a commit waits for a standby');
+	ok(waits_for($node, $session, 'SyncRep'), 'a commit waits for a standby');
 	put_here($node, 'SET synchronous_commit = local; ');
 	held_ok($node, $id, 'and holds the watermark back');
 	is($node->safe_psql('postgres', "SELECT count(*) FROM event WHERE id = '$id'"), '0', 'as its row is not to be seen');
-	$node->safe_psql('postgres', q(ALTER SYSTEM SET synchronous_standby_names = 'standby'));
-	$node->reload;
+	set_parameter($node, 'synchronous_standby_names', 'standby');
 	$session->query_safe('SELECT');
 	passes_ok($node, $id, 'there is a standby: it passes');
 
@@ -138,8 +133,7 @@ SET parallel_leader_participation = off;
 	$standby->stop('immediate');
 	start_statement($session, "SET scru64.node_spec = '2/8'; SELECT 'ID ' || max(id) FROM
 		(SELECT scru64_generate() AS id FROM generate_series(1, 100) AS n, LATERAL (SELECT pg_sleep(0.1 + n * 0)) AS p) AS made");
-	ok($node->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event IN ('Extension', 'Scru64Standby'))),
-		'a session waits for the ceiling of a standby');
+	ok(waits_for($node, $session, 'Standby'), 'a session waits for the ceiling of a standby');
 	$poller->query_safe("SET synchronous_commit = local; SET scru64.node_spec = '3/8'");
 	foreach my $look (1 .. 40)
 	{

@@ -30,8 +30,7 @@ min_parallel_table_scan_size = 0
 make_disk($server) or note('there is no compiler');
 set_clock($server, '+0');
 start_server($server);
-$server->safe_psql(
-	'postgres', q(
+$server->safe_psql('postgres', q(
 CREATE EXTENSION scru64;
 -- lax: a crash may forget the row after it was seen
 CREATE TABLE event (id scru64 PRIMARY KEY DEFAULT scru64_generate(), lax boolean DEFAULT current_setting('synchronous_commit') = 'off');
@@ -137,9 +136,8 @@ sub begin_client
 
 	append_to_file("$dir/$name.sql", join('', map { /^\\|\\g/ ? "$_\n" : "$_;\n" } @statements));
 	append_to_file("$dir/$name.read", "000000000000 f\n");
-	system("(while [ -e $dir/go ] && kill -0 $$; do psql -XAtq -F ' ' -v VERBOSITY=verbose -v position=\$(tail -c 15 $dir/$name.read | cut -c 1-12)"
-		  . " -f $dir/$name.sql 'host=@{[$server->host]} port=@{[$server->port]} dbname=postgres application_name=client'; sleep 0.1; done; touch $dir/$name.done)"
-		  . " </dev/null >/dev/null 2>$dir/$name.err &") == 0 or die 'no shell';
+	run_again("$dir/$name", "$dir/go", "psql -XAtq -F ' ' -v VERBOSITY=verbose -v position=\$(tail -c 15 $dir/$name.read | cut -c 1-12)"
+		  . " -f $dir/$name.sql 'host=@{[$server->host]} port=@{[$server->port]} dbname=postgres application_name=client'");
 	push @clients, $name;
 	return;
 }
@@ -192,14 +190,14 @@ ok($server->poll_query_until('postgres', 'SELECT scru64_watermark() > greatest((
 # A statement is ended, the clock is far behind, a transaction has failed, not begun, or cannot be serialized; of prepared
 # ones there are as many as may be, or the name is taken, or gone.
 my $expected = qr/^(57P0[123]|57014|58000|25P0[12]|3B001|34000|26000|42P05|40001|53200|42710|42704|55000: (prepared transaction|there is no watermark))/;
-my ($other) = grep { $_ !~ $expected } map { read_file("$dir/$_.err") =~ /ERROR:  (.*)/g } @clients;
+my ($other) = grep { $_ !~ $expected } map { slurp_file("$dir/$_.err") =~ /ERROR:  (.*)/g } @clients;
 is($other, undef, 'no other error, and no ID below a watermark that was there before');
 foreach my $reader (@readers)
 {
 	my $file = "$dir/" . join('_', @{$reader}) . '.read';
 	my $rows = "\\pset fieldsep ' '\nSELECT id, lax FROM $reader->[1]";
 	my @there = split(/\n/, $server->safe_psql('postgres', $rows));
-	my @read = split(/\n/, read_file($file));
+	my @read = split(/\n/, slurp_file($file));
 	my $last = substr($read[-1], 0, 12);
 	my $at_once = @read - 1;
 

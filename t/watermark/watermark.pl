@@ -67,8 +67,7 @@ foreach my $last (400, 2000)
 	begin_anew();
 	$id = put($node, $spec);
 	put_many(100, $last);
-	is($node->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'"),
-		'0', "after $last nodes, $spec has no slot");
+	is(in_view($node, $spec, 'count(*)'), '0', "after $last nodes, $spec has no slot");
 	$before = watermark($node);
 	cmp_ok($before, 'gt', $id, "$spec: its row is below");
 	above_ok(put($node, $spec), $before, "$spec comes back, above");
@@ -158,8 +157,7 @@ put($node, '1/8');
 	$reader->query_safe('COMMIT');
 
 	# a commit between a statement's snapshot and its call, which may be in a function
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE FUNCTION stable_watermark() RETURNS scru64 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN scru64_watermark();
@@ -193,8 +191,7 @@ $$;
 
 # One that asks twice.  Between, a transaction ends that held it back, and no snapshot
 # tells of that; and others ask, with snapshots of their own.
-$node->safe_psql(
-	'postgres', q(
+$node->safe_psql('postgres', q(
 CREATE TABLE part (id scru64, kind integer, n integer) PARTITION BY LIST (kind);
 CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
 CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
@@ -302,8 +299,7 @@ SKIP:
 		[ 'a function', qr/Filter: .*stable_watermark/, 'SELECT count(*) FROM many WHERE id < stable_watermark()' ]);
 	my (@hits, $out, $err);
 
-	$node->safe_psql(
-		'postgres', q(
+	$node->safe_psql('postgres', q(
 CREATE TABLE many (id scru64) WITH (parallel_workers = 2);
 INSERT INTO many SELECT scru64_min(to_timestamp(n)) FROM generate_series(1, 1000) AS n;
 CREATE TABLE indexed AS TABLE many;
@@ -323,12 +319,12 @@ ANALYZE many, indexed, parted;
 		like($session->query_safe("EXPLAIN (VERBOSE, COSTS OFF) $sql"), $plan, "$name: the plan");
 	}
 	# scru64_node_spec() comes after each
-	my $gdb = attach_gdb($node, $session->query_safe('SELECT pg_backend_pid()'),
+	my $gdb = attach_gdb($node, $session->{pid},
 		[ 'break snapshot_position', 'ignore 1 1000000', 'break scru64_node_spec' ],
 		map { ('continue', 'info breakpoints') } @statements);
 	$session->query_safe("$_->[2]; SELECT scru64_node_spec()") foreach (@statements);
 	let_go($gdb);
-	@hits = map { /^1 .*\n\s+breakpoint already hit (\d+) time/m ? $1 : 0 } split(/^Num /m, read_file("$gdb->{file}.log"));
+	@hits = map { /^1 .*\n\s+breakpoint already hit (\d+) time/m ? $1 : 0 } split(/^Num /m, slurp_file("$gdb->{file}.log"));
 	shift @hits;
 	skip 'the debugger could not stop it there', 1 if @hits != @statements || $hits[0] == 0;
 	# the planner may have a snapshot of its own
@@ -413,13 +409,12 @@ $node->safe_psql('postgres', "ROLLBACK PREPARED 'five'");
 foreach my $how ('TERM', 'KILL')
 {
 	my $session = open_session($node);
-	my $pid = $session->query_safe("SET scru64.node_spec = '1/8'; SELECT pg_backend_pid()");
 
-	$session->query_safe('BEGIN');
+	$session->query_safe("SET scru64.node_spec = '1/8'; BEGIN");
 	$id = put($session);
 	$before = watermark($node);
 	cmp_ok($before, 'le', $id, "SIG$how: a transaction is open");
-	kill($how, $pid);
+	kill($how, $session->{pid});
 	$session->{run}->finish;
 	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM scru64_transactions') or die 'the transaction is still there';
 	$other = put($node, '1/8');
@@ -449,22 +444,19 @@ is($out, '', 'each row of the other node is below the watermark at once');
 set_parameter($node, 'scru64.rollback_allowance', '1s');
 begin_anew();
 put($node, '16/8');
-$before = $node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WHERE node_id = 16 AND node_id_size = 8");
+$before = in_view($node, '16/8', 'last_id');
 {
-	my $accepted = 0;
 	my %last_ids;
 
 	# 256/12 is a part of 16/8, which is in use for a second
-	foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
+	wait_until(sub {
 		put($node, '2/8');
 		watermark($node);
-		$last_ids{ $node->safe_psql('postgres', "SELECT last_id FROM scru64_generators WHERE node_id = 16 AND node_id_size = 8") } = 1;
-		(undef, undef, $err) = $node->psql('postgres', "SET scru64.node_spec = '2/8'; SELECT scru64_generate(); SELECT scru64_watermark(); SET scru64.node_spec = '256/12'; SELECT scru64_generate()");
-		$accepted = 1 if $err eq '';
-		last if $accepted || $err !~ /overlaps node/;
-	}
-	ok($accepted, 'an idle node does not count as in use because somebody asks for the watermark') or diag($err);
+		$last_ids{ in_view($node, '16/8', 'last_id') } = 1;
+		$err = error_of($node, "SET scru64.node_spec = '2/8'; SELECT scru64_generate(); SELECT scru64_watermark(); SET scru64.node_spec = '256/12'; SELECT scru64_generate()");
+		return $err !~ /overlaps node/;
+	}, 0.01);
+	is($err, '', 'an idle node does not count as in use because somebody asks for the watermark');
 	is(join(' ', keys %last_ids), $before, 'and its last ID stays the same');
 }
 $node->stop;

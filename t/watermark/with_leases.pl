@@ -8,7 +8,6 @@ use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
 use Scru64Watermark;
-use Time::HiRes qw(time);
 
 plan skip_all => 'libfaketime is not installed' if !can_set_clock();
 
@@ -110,18 +109,16 @@ above_ok('a stop');
 # A promotion, while somebody asks all the time
 #
 {
-	my $standby = add_standby($template, $server, 'standby', stopped => 1, clock => '+0');
+	my $standby = add_standby($template, $server, 'standby', clock => '+0', lines => $lines);
 	my $rows = 'SELECT count(*) FROM event';
 
-	$standby->append_conf('postgresql.conf', $lines);
-	start_server($standby);
 	put_both('a promotion');
 	my $count = $server->safe_psql('postgres', $rows);
 	catch_up($server, $standby);
-	my ($ret, $out, $err) = $standby->psql('postgres', "$rows WHERE id < scru64_watermark()");
-	like($err, qr/cannot execute scru64_watermark\(\) during recovery/, 'a standby has no watermark');
-	my $reader = $standby->background_psql('postgres', on_error_stop => 0);
-	$reader->query_until(qr/sent/, "\\echo sent\n" . "SELECT scru64_watermark() FROM pg_sleep(0.01);\n" x 300);
+	like(error_of($standby, "$rows WHERE id < scru64_watermark()"),
+		qr/cannot execute scru64_watermark\(\) during recovery/, 'a standby has no watermark');
+	my $reader = open_session($standby);
+	start_statement($reader, "SELECT scru64_watermark() FROM pg_sleep(0.01);\n" x 300);
 	$server->stop('immediate');
 	$standby->promote;
 	$reader->quit;
@@ -219,7 +216,7 @@ put_ahead(60, 'a lease that is much shorter', '+0');
 restart($lines, '+0');
 like(wait_until(sub { my $out = put_leased(); $out !~ /has no lease/ && $out }),
 	qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: an error');
-like(($server->psql('postgres', 'SELECT scru64_check()'))[2], qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: the check sees it');
+like(error_of($server, 'SELECT scru64_check()'), qr/ERROR:  \w{5}: the lease of node .* is over/, 'a lease that is much shorter: the check sees it');
 set_clock($_, '+50') foreach ($realm, $server);
 in_order_ok(put_at_last(), 'a lease that is much shorter');
 
