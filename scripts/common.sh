@@ -24,6 +24,7 @@ child=					# process group that run() waits for
 beside=					# process of begin_beside()
 dropin=					# see apt_install
 server=data				# what start_server calls its data directory, and its log
+declare -a initdb_options=()	# more of them for start_server
 declare -a become_root=()		# prefix of commands that need root
 declare -a become_server=()		# prefix of commands that root must not run
 declare -a make_args=()
@@ -143,6 +144,18 @@ run_quietly()
 		cat "$log" >&2
 		return 1
 	fi
+}
+
+# Wait until a command holds; false if it does not within so many seconds.
+wait_until()
+{
+	local end=$((SECONDS + $1))
+
+	shift
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		sleep 0.2
+	done
 }
 
 # ---------------------------------------------------------------------------
@@ -594,13 +607,14 @@ start_server()
 {
 	local data=$work/$server
 
-	run_quietly initdb "$bindir/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 --no-sync || return
+	run_quietly initdb "$bindir/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 --no-sync \
+		${initdb_options[@]+"${initdb_options[@]}"} || return
 	{
 		printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work'" \
 			"unix_socket_permissions = 0700" "fsync = off"
 		cat
 	} >>"$data/postgresql.conf"
-	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/$server" -w start; then
+	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/$server" -w -t 300 start; then
 		cat "$work/log/$server" >&2
 		return 1
 	fi

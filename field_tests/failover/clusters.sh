@@ -47,28 +47,20 @@ make_network()
 
 start_etcd()
 {
-	local end=$((SECONDS + 60))
-
 	exec_as_server etcd --name etcd --data-dir "$work/etcd" \
 		--listen-client-urls "http://0.0.0.0:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
 		--listen-peer-urls "http://127.0.0.1:$((etcd_port + 1))" >>"$work/log/etcd" 2>&1 </dev/null &
 	etcd=$!
 	# Patroni 3.0 ends if it finds one that has not elected itself yet
-	until as_server etcdctl --endpoints "127.0.0.1:$etcd_port" endpoint health >>"$work/log/etcdctl" 2>&1; do
-		((SECONDS < end)) || die "etcd does not start"
-		sleep 0.2
-	done
+	wait_until 60 as_server etcdctl --endpoints "127.0.0.1:$etcd_port" endpoint health >>"$work/log/etcdctl" 2>&1 ||
+		die "etcd does not start"
 	printf '%s\n' 'etcd3:' "  host: 127.0.0.1:$etcd_port" >"$work/patronictl.yml"
 }
 
 # The page's lines for patroni.yml
 recipe()
 {
-	# shellcheck disable=SC2016 # that Perl expands it
-	perl -I"$top/t" -MScru64Examples -e '
-		my @blocks = grep { $_->{section} eq "A realm under Patroni" && ($_->{language} // "") eq "yaml" } blocks_of($ARGV[0]);
-		die "$ARGV[0] has no such block\n" if @blocks != 1;
-		print $blocks[0]{text};' "$top/doc/operating.md"
+	sed -n '/^## A realm under Patroni$/,/^## /{/^```yaml$/,/^```$/{//!p}}' "$top/doc/operating.md"
 }
 
 # The setting of the node: one and the same for all members.

@@ -182,18 +182,6 @@ event_failover_to_asynchronous()
 	done
 }
 
-is()
-{
-	local what=$1
-
-	shift
-	if "$@"; then
-		say "ok: $what"
-	else
-		say "not ok: $what"
-	fi
-}
-
 one_of()
 {
 	local -a them
@@ -268,8 +256,8 @@ run_events()
 		event "$whom" "$what"
 	done 3< <(plan)
 	if [[ $part == lease ]]; then
-		is "the realm has been told each time that nothing was lost" test "$n_waits" = 0
+		check "the realm has been told each time that nothing was lost" test "$n_waits" = 0 || true
 		event realm failover_to_asynchronous
-		is "a member that was not synchronous has the realm wait" realm_waits
+		check "a member that was not synchronous has the realm wait" realm_waits || true
 	fi
 }

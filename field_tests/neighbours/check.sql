@@ -4,7 +4,6 @@
 
 \set ON_ERROR_STOP on
 \set QUIET on
-SET client_min_messages = warning;
 
 CREATE FUNCTION "check"(what text, holds boolean) RETURNS text
 LANGUAGE sql IMMUTABLE

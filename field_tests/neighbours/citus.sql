@@ -48,18 +48,15 @@ GROUP BY node HAVING count(*) > 1;
 SELECT "check"('no two servers have one node', count(*) = 0) FROM same_node;
 ALTER DATABASE app SET scru64.node_spec = '42/8';
 \connect
-SET client_min_messages = warning;
 SELECT "check"('ALTER DATABASE gives all servers one node, and the query finds them',
 			   count(*) = 1 AND max(node) = '42/8' AND max(cardinality(servers)) = 3) FROM same_node;
 ALTER DATABASE app RESET scru64.node_spec;
 ALTER ROLE postgres SET scru64.node_spec = '43/8';
 \connect
-SET client_min_messages = warning;
 SELECT "check"('so does ALTER ROLE',
 			   count(*) = 1 AND max(node) = '43/8' AND max(cardinality(servers)) = 3) FROM same_node;
 ALTER ROLE postgres RESET scru64.node_spec;
 \connect
-SET client_min_messages = warning;
 CREATE ROLE other;
 ALTER ROLE other SET scru64.node_spec = '0x2c/8';
 SELECT "check"('also of a role that somebody else asks about',
@@ -90,10 +87,8 @@ FROM node JOIN pg_dist_node USING (nodeid) WHERE NOT here LIMIT 1 \gset
 \set coordinator_host :HOST
 \set coordinator_port :PORT
 \connect - - :worker_host :worker_port
-SET client_min_messages = warning;
 INSERT INTO event (what) VALUES ('worker');
 \connect - - :coordinator_host :coordinator_port
-SET client_min_messages = warning;
 SELECT "check"('also if that is a worker', count(*) = 1 AND bool_and(scru64_node_ctr(id) >> 12 = :there))
 FROM event WHERE what = 'worker';
 

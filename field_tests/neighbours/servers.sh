@@ -2,49 +2,32 @@
 #
 # servers.sh
 #		Shared by the programs beside this file: servers, a load, checks. They
-#		run as the server's user, and everything is in a folder of theirs below the
-#		current one, sockets too. To be sourced with the folder of PostgreSQL's programs.
+#		run as the server's user, and everything is in a folder of theirs, sockets too.
+#		To be sourced with the folder of PostgreSQL's programs.
 #
 # IDs run ahead of the clock here, by most of an hour: only the ceiling keeps a restored
 # or promoted server from issuing the IDs of its rows again.
 
-set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../../scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 
 bindir=$1
 PATH=$bindir:$PATH
-folder=$PWD/${0##*/}
-mkdir "$folder"
-cd "$folder"
-export PGHOST=$folder PGUSER=postgres PGDATABASE=postgres
+make_work
+cd "$work"
+export PGHOST=$work PGUSER=postgres PGDATABASE=postgres
+initdb_options=(--data-checksums)
 load=					# process inserting rows
 
-# A line for scripts/test-neighbours to count: does the command hold?
-check()
+# A check.  If it fails, the program goes on.
+holds()
 {
-	local what=$1
-
-	shift
-	if "$@"; then
-		printf 'ok: %s\n' "$what"
-	else
-		printf 'not ok: %s\n' "$what"
-	fi
+	check "$@" || true
 }
 
 fails()
 {
 	! "$@"
-}
-
-# Wait until a command holds.
-wait_until()
-{
-	local end=$((SECONDS + 300))
-
-	until "$@"; do
-		((SECONDS < end)) || return 1
-		sleep 0.2
-	done
 }
 
 # ask PORT SQL
@@ -62,28 +45,23 @@ is_true()
 # Servers: the folder is the name
 # ---------------------------------------------------------------------------
 
-# make_server NAME PORT: standard input is appended to its postgresql.conf.  The port is not in
-# it, since a copy has another one.
+# make_server NAME PORT: standard input is appended to its postgresql.conf.
 make_server()
 {
-	initdb -D "$1" -U postgres -A trust -k --no-locale -E UTF8 --no-sync >/dev/null
-	{
-		printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$folder'" "fsync = off" \
-			"scru64.node_spec = '42/22'" "scru64.rollback_allowance = '1d'"
-		cat
-	} >>"$1/postgresql.conf"
-	start "$1" "$2"
+	server=$1
+	cat - <(printf '%s\n' "port = $2" "scru64.node_spec = '42/22'" "scru64.rollback_allowance = '1d'") |
+		start_server
 }
 
-# start NAME PORT
+# start NAME PORT: a copy is not of the port in its postgresql.conf.
 start()
 {
-	pg_ctl -D "$1" -l "$1.log" -o "-p $2" -w -t 300 start >/dev/null || { cat "$1.log"; return 1; }
+	pg_ctl -D "$1" -l "log/$1" -o "-p $2" -w -t 300 start || { cat "log/$1"; return 1; }
 }
 
 stop()
 {
-	pg_ctl -D "$1" -m "${2:-fast}" -w -t 300 stop >/dev/null
+	pg_ctl -D "$1" -m "${2:-fast}" -w -t 300 stop
 }
 
 # Run here whatever a tool runs on another machine by ssh.
@@ -101,7 +79,7 @@ while :; do
 done
 END
 	chmod 755 bin/ssh
-	PATH=$folder/bin:$PATH
+	PATH=$work/bin:$PATH
 }
 
 # ---------------------------------------------------------------------------
@@ -130,7 +108,7 @@ begin_load()
 # Wait for some more.
 more_rows()
 {
-	wait_until is_true "$1" "count(*) > $(ask "$1" 'SELECT count(*) + 200 FROM event') FROM event"
+	wait_until 300 is_true "$1" "count(*) > $(ask "$1" 'SELECT count(*) + 200 FROM event') FROM event"
 }
 
 end_load()
@@ -143,7 +121,7 @@ end_load()
 # It ends by itself when the server is stopped.
 await_load()
 {
-	wait_until fails kill -0 "$load" 2>/dev/null || true
+	wait_until 300 fails kill -0 "$load" 2>/dev/null || true
 	end_load
 }
 
@@ -167,17 +145,12 @@ continues()
 			now() < (SELECT max(id)::timestamptz - interval '1 min' FROM event)") == 't|t|t' ]]
 }
 
-checksums_are_right()
-{
-	pg_checksums --check -D "$1" >/dev/null
-}
-
 # Must hold of a restored or promoted server: its description, its port, its rows
 check_server()
 {
-	wait_until is_true "$2" 'NOT pg_is_in_recovery()'
-	check "$1: the rows are those that were there: ${3%|*}" has_rows "$2" "$3"
-	check "$1: the first new ID is next above every row's" continues "$2"
+	wait_until 300 is_true "$2" 'NOT pg_is_in_recovery()'
+	holds "$1: the rows are those that were there: ${3%|*}" has_rows "$2" "$3"
+	holds "$1: the first new ID is next above every row's" continues "$2"
 }
 
 # The same of a restored one that is not running: its description, its name, its port, its
@@ -187,7 +160,7 @@ check_restored()
 	start "$2" "$3"
 	check_server "$1" "$3" "$4"
 	stop "$2"
-	check "$1: the checksums are right" checksums_are_right "$2"
+	holds "$1: the checksums are right" pg_checksums --check -D "$2"
 }
 
 # check_without_ceiling NAME PORT: the check of the first new ID can fail.
@@ -196,17 +169,5 @@ check_without_ceiling()
 	stop "$1"
 	cp first_ceiling "$1/global/9864"
 	start "$1" "$2"
-	check "with the ceiling of before the rows, the first new ID is not above them" fails continues "$2" 2>/dev/null
+	holds "with the ceiling of before the rows, the first new ID is not above them" fails continues "$2" 2>/dev/null
 }
-
-# Nothing outlives the program, if it fails.
-end_all()
-{
-	local file
-
-	[[ -z $load ]] || end_load
-	for file in */postmaster.pid; do
-		[[ ! -e $file ]] || stop "${file%/*}" immediate || true
-	done
-}
-trap end_all EXIT
