@@ -152,9 +152,12 @@ sub wait_for_lease
 
 	return wait_until(
 		sub {
-			my ($id) = try_generate($server);
-			my $node = lease_of($server);
-			return $id ne '' && !grep({ $_ eq $node } @others) && $node;
+			# IPC::Run dies where a psql that cannot connect ends before it has read the statement
+			return eval {
+				my ($id) = try_generate($server);
+				my $node = lease_of($server);
+				$id ne '' && !grep({ $_ eq $node } @others) && $node;
+			};
 		});
 }
 
