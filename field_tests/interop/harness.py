@@ -50,9 +50,9 @@ def an_hour_ago():
 def ask(values, bad, uncast=None, time="", any="", array=list, lists=False):
     """What every client is asked that takes SQL; returns the ID of the first row.
 
-    values(query, *params) gives the first values of all rows. bad is the error of bad text, and uncast that of a missing
-    cast, if all versions need it; time and any are the casts of a time and of a parameter of = ANY, array() makes a
-    parameter of a list, and lists says whether arrays come as lists."""
+    values(query, *params) gives the first values of all rows. bad is the error of bad text, and uncast that of a
+    missing cast, if all versions need casts; time and any are the casts of a time and of a parameter of = ANY, array()
+    makes a parameter of a list, and lists says whether arrays come as lists."""
     [first] = values("INSERT INTO event (what) VALUES (%s) RETURNING id", "first")
     is_equal([first], psql("SELECT id FROM event"), "DEFAULT gives an ID, a string")
     more = values("INSERT INTO event (what) VALUES (%s), (%s) RETURNING id", "second", "third")
