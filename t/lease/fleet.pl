@@ -113,8 +113,8 @@ foreach my $spec (lease_of($server_b), '0/1')
 # Who sees what
 #
 $server_b->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE other LOGIN');
-like(lease_sql($server_b, 'state, node_spec', 'monitor'), qr{^held\|\d+/12$}, 'pg_monitor sees the lease');
-like(lease_sql($server_b, 'state', 'other'), qr/permission denied/, 'others do not');
+like($server_b->safe_psql('postgres', 'SELECT state, node_spec FROM scru64_lease', extra_params => [ '-U', 'monitor' ]), qr{^held\|\d+/12$}, 'pg_monitor sees the lease');
+like(error_of($server_b, 'SELECT FROM scru64_lease', extra_params => [ '-U', 'other' ]), qr/permission denied/, 'others do not');
 {
 	my @other = (extra_params => [ '-U', 'other' ]);
 	is($server_b->safe_psql('postgres', "SELECT scru64_node_spec(), scru64_generate() IS NULL; SELECT setting FROM pg_settings WHERE name = 'scru64.realm'", @other),

@@ -127,14 +127,12 @@ sub signal_server
 	return;
 }
 
-# Columns of the view, as a superuser or another role.
+# Columns of the view
 sub lease_sql
 {
-	my ($server, $columns, $role) = @_;
-	my ($rc, $out, $err) = $server->psql('postgres', "SELECT $columns FROM scru64_lease",
-		extra_params => [ '-U', $role || 'postgres' ]);
+	my ($server, $columns) = @_;
 
-	return $rc == 0 ? $out : $err;
+	return look_at($server, 'postgres', "SELECT $columns FROM scru64_lease");
 }
 
 # The node that is leased, or nothing; and wait until there is one, and an ID, of another
@@ -201,8 +199,7 @@ sub begin_load
 {
 	my ($server, $count) = @_;
 	my $dir = $server->basedir;
-	my $statements = "SELECT scru64_generate();\n" x 100 . "SELECT scru64_generate(60);\n"
-	  . "\\set stop `sleep 0.3; test -e $dir/load.sql && echo 0 || echo 1`\n\\if :stop\n\\q\n\\endif\n";
+	my $statements = "SELECT scru64_generate();\n" x 100 . "SELECT scru64_generate(60);\n\\! exec sleep 0.3\n";
 	my $connstr = $server->connstr('postgres') . ' application_name=load';
 
 	replace_file("$dir/load.sql", $statements x 1000);
@@ -220,18 +217,18 @@ sub begin_load
 # Stop all clients, and note what they have received.
 sub end_loads
 {
-	my %servers = map { $_->{server}->name => $_->{server} } @loads;
-
-	unlink($_->basedir . '/load.sql') foreach (values %servers);
-	foreach my $server (values %servers)
-	{
-		$server->psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load' AND state <> 'idle'")
-		  if -e $server->data_dir . '/postmaster.pid';
-	}
+	unlink($_->{server}->basedir . '/load.sql') foreach (@loads);
 	foreach my $load (@loads)
 	{
-		wait_until(sub { -e "$load->{log}.done" }) or die "$load->{log} does not end";
-		note_ids($load->{server}, ids_of($load));
+		my $server = $load->{server};
+
+		wait_until(
+			sub {
+				look_at($server, 'postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'")
+				  if -e $server->data_dir . '/postmaster.pid';
+				return -e "$load->{log}.done";
+			}) or die "$load->{log} does not end";
+		note_ids($server, ids_of($load));
 	}
 	return splice(@loads);
 }

@@ -19,7 +19,7 @@ use Time::HiRes qw(sleep time);
 delete $ENV{SCRU64_NODE_SPEC};
 
 our @EXPORT = qw(
-	create_extension error_of has_program in_view new_node open_session pgbench_ok set_parameter start_statement
+	create_extension error_of has_program in_view look_at new_node open_session pgbench_ok set_parameter start_statement
 	try_statement wait_until waits_for
 );
 
@@ -119,19 +119,61 @@ $$;
 	return;
 }
 
+# What a query returns, or its error.  While a function of wait_until() looks again and again, it
+# is one session that does, where it can: a psql and a session for each look take more of a
+# processor than what is waited for.
+our $sessions;
+
+sub look_at
+{
+	my ($node, $dbname, $sql) = @_;
+	my $name = $node->name . " $dbname";
+
+	if (defined $sessions)
+	{
+		my $answer = eval {
+			my $session = $sessions->{$name} //= $node->background_psql($dbname, on_error_stop => 0);
+			my ($out, $err) = try_statement($session, $sql);
+			$err eq '' ? $out : $err;
+		};
+
+		return $answer if defined $answer;
+		delete $sessions->{$name};
+	}
+	my ($rc, $out, $err) = $node->psql($dbname, $sql);
+
+	return $rc == 0 ? $out : $err;
+}
+
 # Wait until a function returns what is true, and return that; look every so many seconds.
 sub wait_until
 {
 	my ($code, $seconds) = @_;
 	my $end = time() + $PostgreSQL::Test::Utils::timeout_default;
+	my $result;
 
-	while (time() < $end)
+	local $sessions = {};
+	while (!($result = $code->()) && time() < $end)
 	{
-		my $result = $code->();
-		return $result if $result;
 		sleep($seconds // 0.2);
 	}
-	return '';
+	eval { $_->quit } foreach (values %{$sessions});
+	return $result || '';
+}
+
+# The same for a query that PostgreSQL's modules poll, or a test.
+sub poll_query_until
+{
+	my ($node, $dbname, $query, $expected) = @_;
+	my $found;
+
+	wait_until(sub { ($found = look_at($node, $dbname, $query)) eq ($expected // 't') }, 0.1)
+	  or diag("not what was waited for: $query\n$found");
+	return $found eq ($expected // 't');
+}
+{
+	no warnings 'redefine';
+	*PostgreSQL::Test::Cluster::poll_query_until = \&poll_query_until;
 }
 
 # Clients of pgbench, with so many transactions each: no error.  Files and options are those of
