@@ -264,8 +264,8 @@ sub test_who
 				$expected =~ s/REFUSED/$preload || $loaded ? 'ERROR' : 'WARNING'/e;
 				outcome_is(($loaded ? "$load; " : '') . "$sql; $used", $expected, $name, @who);
 				outcome_is($used, $in_next->[$i], "$name, then", @who);
-				superuser("LOAD 'scru64'; ALTER ROLE $users[$i] RESET ALL; ALTER DATABASE apps RESET ALL");
-				superuser("LOAD 'scru64'; ALTER SYSTEM SET scru64.node_spec = '13/8'");
+				superuser(
+					"LOAD 'scru64'; ALTER ROLE $users[$i] RESET ALL; ALTER DATABASE apps RESET ALL; ALTER SYSTEM SET scru64.node_spec = '13/8'");
 			}
 		}
 	}
