@@ -158,8 +158,8 @@ foreach my $server ($server_a, $server_b)
 }
 
 #
-# A node configured first: the one that the realm gives, because no other server has had a lease
-# of that region.  The next lease may be had ten seconds later, see below.
+# A node configured first: the first of a region in which no server has had a lease, so the realm
+# grants this one.  The next lease may be had ten seconds later, see below.
 #
 my $configured = '256/12';
 my $server_d = fleet_server($template, 'd', $lines . "scru64.lease_within = '1/4'\n");

@@ -217,7 +217,12 @@ sub begin_load
 # Stop all clients, and note what they have received.
 sub end_loads
 {
-	unlink($_->{server}->basedir . '/load.sql') foreach (@loads);
+	foreach my $load (@loads)
+	{
+		# without the errors of the end
+		$load->{errors} = slurp_file("$load->{log}.err");
+		unlink($load->{server}->basedir . '/load.sql');
+	}
 	foreach my $load (@loads)
 	{
 		my $server = $load->{server};
@@ -241,7 +246,7 @@ sub end_loads_ok
 
 	foreach my $load (end_loads())
 	{
-		$errors{$_}++ foreach (slurp_file("$load->{log}.err") =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}):/g);
+		$errors{$_}++ foreach ($load->{errors} =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}):/g);
 	}
 	note('errors of the clients: ' . join(', ', map { "$_ $errors{$_}" } sort keys %errors));
 	return is(join(' ', grep { !/^($expected)$/ } sort keys %errors), '', $name);

@@ -119,9 +119,9 @@ $$;
 	return;
 }
 
-# What a query returns, or its error.  While a function of wait_until() looks again and again, it
-# is one session that does, where it can: a psql and a session for each look take more of a
-# processor than what is waited for.
+# What a query returns, or its error.  While wait_until() calls a function again and again, one
+# session runs all its queries, unless the server ends the session: to start a psql and a session
+# for each query takes a processor more time than all else in most tests.
 our $sessions;
 
 sub look_at
@@ -140,7 +140,8 @@ sub look_at
 		return $answer if defined $answer;
 		delete $sessions->{$name};
 	}
-	my ($rc, $out, $err) = $node->psql($dbname, $sql);
+	# IPC::Run dies where a psql that cannot connect ends before it has read the statement
+	my ($rc, $out, $err) = eval { $node->psql($dbname, $sql) } or return $@;
 
 	return $rc == 0 ? $out : $err;
 }
@@ -161,7 +162,7 @@ sub wait_until
 	return $result || '';
 }
 
-# The same for a query that PostgreSQL's modules poll, or a test.
+# Wait until a query returns what is expected.  PostgreSQL's modules wait by this function, too.
 sub poll_query_until
 {
 	my ($node, $dbname, $query, $expected) = @_;
