@@ -206,7 +206,7 @@ make_debian()
 			# with headers, without the compilers for JIT that come with their package
 			suite=trixie
 			options+=("--architectures=$release" --skip=check/qemu
-				"--include=libpq-dev,gcc,libc6-dev,make,libipc-run-perl,libfaketime")
+				"--include=libpq-dev,gcc,libc6-dev,make,libipc-run-perl")
 			# shellcheck disable=SC2016 # that sh expands it
 			options+=('--customize-hook=chroot "$1" sh -ec "cd /tmp && apt-get -q download postgresql-server-dev-17 &&
 				dpkg -x postgresql-server-dev-17_*.deb / && rm postgresql-server-dev-17_*.deb"')

@@ -140,9 +140,9 @@ event_clock()
 
 	off=${offs[n_clocks[$1]++ % ${#offs[@]}]}
 	from=$(true_time)
-	say "$off" >"$work/$member.clock"
+	set_clock "$member" "$off"
 	sleep 20
-	say +0 >"$work/$member.clock"
+	set_clock "$member" 0
 	printf '%s\t%s\t%s\t%s\n' "${port[$member]}" "$from" "$(true_time)" "$off" >>"$work/tmp/clocks"
 }
 

@@ -15,7 +15,7 @@ use Scru64Fault;
 use Scru64Random;
 use Scru64Test;
 
-plan skip_all => 'libfaketime or pg_rewind is not installed' if !can_set_clock() || !has_program('pg_rewind');
+plan skip_all => 'no clock can be set, or there is no pg_rewind' if !can_set_clock() || !has_program('pg_rewind');
 
 my $promotions = $ENV{SCRU64_PROMOTIONS} || 16;
 my $template = make_template('template', allows_streaming => 1, extra => ['--wal-segsize=1']);

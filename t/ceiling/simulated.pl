@@ -11,7 +11,7 @@ use Scru64Test;
 
 my ($version) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--version' ]);
 plan skip_all => "the simulator is of PostgreSQL 15, not of $version" if $version !~ /^PostgreSQL 15\b/;
-plan skip_all => 'there is no libfaketime, or no compiler' if !can_set_clock() || system('gcc --version >/dev/null 2>&1') != 0;
+plan skip_all => 'no clock can be set' if !can_set_clock();
 
 my $dir = PostgreSQL::Test::Utils::tempdir();
 system_or_bail('make', '-s', '-C', "$FindBin::RealBin/../../sim_tests", "BUILD=$dir", 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'));

@@ -7,7 +7,7 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;
 use Scru64Test;
 
-plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+plan skip_all => 'no clock can be set' if !can_set_clock();
 
 # Milliseconds, of the clock
 my $tick_ms = 256;
@@ -29,8 +29,8 @@ sub move_clock
 	return;
 }
 
-# libfaketime lets a signal's handler see the true time if it comes during a wait.  It ends
-# a statement whose time is over by that, so none may come.
+# A session that looks at its timers ends a statement whose time is over by the clock that is
+# set, so it has no other timer.
 $node->append_conf('postgresql.conf', "deadlock_timeout = '10min'");
 move_clock(0);
 start_server($node);

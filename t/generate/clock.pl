@@ -6,7 +6,7 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;
 use Scru64Test;
 
-plan skip_all => 'libfaketime is not installed' if !can_set_clock();
+plan skip_all => 'no clock can be set' if !can_set_clock();
 
 # Milliseconds that a wait may need to end, and to see that the clock was set.
 my $at_once = 400;
@@ -279,17 +279,17 @@ set_clock($node, -time() - 100_000_000);
 is($node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())'), '1966', 'the clock says 1966');
 no_id('1/8', '1966-', 'a node that has IDs, before 1970');
 no_id('10/8', '1966-', 'a node without IDs, before 1970');
-set_clock($node, '1970-01-01 00:00:00');
+stop_clock($node, 0);
 is($node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())'), '0.000000', 'the clock says 0');
 no_id('1/8', '1970-01-01 00:00:00', 'a node that has IDs, at the start of 1970');
 $session->query_safe("SELECT give('11/8', 1)");
 is($node->safe_psql('postgres', "SELECT tick_of(id) FROM ids WHERE node = '11/8'"),
 	'1', 'a node without IDs, at the start of 1970: none of the reserved tick');
-set_clock($node, '1970-01-01 00:00:01');
+stop_clock($node, 1);
 fresh_ok('12/8', 'a second after the start of 1970');
 
-# The tick is 282429536476, and four of two IDs are left.
-set_clock($node, '4261-02-27 06:08:58');
+# 4261-02-27 06:08:58: the tick is 282429536476, and four of two IDs are left.
+stop_clock($node, 72_301_961_338);
 my $has_end_of_time = $node->safe_psql('postgres', 'SELECT extract(year FROM clock_timestamp())') == 4261;
 SKIP:
 {
@@ -307,7 +307,7 @@ SKIP:
 		),
 		"8|$last_tick|0",
 		'it has given all but reserved IDs');
-	set_clock($node, '4261-02-27 06:08:59');
+	stop_clock($node, 72_301_961_339);
 	no_id('1/8', '4261-02-27 06:0', 'a node that has IDs, at the end of time');
 	no_id('14/8', '4261-02-27 06:0', 'a node without IDs, at the end of time');
 	set_clock($node, '+' . 8000 * 365 * 86400);

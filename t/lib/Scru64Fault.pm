@@ -6,7 +6,7 @@ package Scru64Fault;
 
 use Cwd qw(abs_path);
 use Exporter 'import';
-use POSIX qw(strftime);
+use Fcntl qw(O_CREAT O_WRONLY);
 use Scru64Test;
 
 our @EXPORT = qw(
@@ -17,10 +17,7 @@ our @EXPORT = qw(
 	stop_at stop_clock try_node wait_for_flush with_clock
 );
 
-# The one that the server can be run with: one that is built with another C library, or
-# with the address sanitizer, may run with none.
-my ($libfaketime) = grep { -e $_ && can_preload($_) }
-  glob('/usr/lib/*/faketime/libfaketime.so.1 /usr/lib*/faketime/libfaketime.so.1');
+my ($lib_dir) = __FILE__ =~ m{^(.*)/};
 
 #
 # Files
@@ -41,38 +38,56 @@ sub replace_file
 # The server and its clock
 #
 
-# Can the server be run with a library that is loaded before its own?
-sub can_preload
+# Compile a library of this folder that a server loads before its own.  Returns its path, or
+# nothing if there is no compiler, or the server cannot be run with the library, as one that is
+# built with the address sanitizer.
+sub compile_library
 {
-	my ($library) = @_;
+	my ($name, $dir) = @_;
+	my $library = "$dir/$name.so";
 
-	local $ENV{LD_PRELOAD} = $library;
-	return IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', '/dev/null');
+	if (system('cc', '-shared', '-fPIC', '-o', $library, "$lib_dir/$name.c") == 0)
+	{
+		local $ENV{LD_PRELOAD} = $library;
+		return $library if IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', '/dev/null');
+		unlink($library);
+	}
+	return;
 }
+
+my ($clock_library) = compile_library('set_clock', PostgreSQL::Test::Utils::tempdir());
 
 sub can_set_clock
 {
-	return defined $libfaketime;
+	return defined $clock_library;
 }
 
-# Set the server's clock: seconds to add to the real one, or a time at which it
-# stands still.  Before the server is started for the first time, too.
+# See set_clock.c; 8 bytes are written at once.
+sub write_clock
+{
+	my ($node, $number) = @_;
+
+	sysopen(my $file, $node->basedir . '/clock', O_WRONLY | O_CREAT) or die "could not open a clock: $!";
+	syswrite($file, pack('q', $number)) == 8 or die "could not set a clock: $!";
+	close($file);
+	return;
+}
+
+# Set the server's clock to the machine's plus so many seconds.  Before the server is started for
+# the first time, too.
 sub set_clock
 {
-	my ($node, $clock) = @_;
+	my ($node, $seconds) = @_;
 
-	replace_file($node->basedir . '/clock', "$clock\n");
-	return;
+	return write_clock($node, 2 * sprintf('%.0f', $seconds * 1e6));
 }
 
 # Have the clock of a server stand still at a time, in seconds since 1970.
 sub stop_clock
 {
 	my ($node, $time) = @_;
-	my $ms = sprintf('%.0f', $time * 1000);
 
-	set_clock($node, strftime('%Y-%m-%d %H:%M:%S', gmtime(int($ms / 1000))) . sprintf('.%03d', $ms % 1000));
-	return;
+	return write_clock($node, 2000 * sprintf('%.0f', $time * 1000) + 1);
 }
 
 # Run something that starts a server or its programs, with the server's own clock if
@@ -93,15 +108,9 @@ sub with_clock
 	}
 	if (-e $clock)
 	{
-		$ENV{LD_PRELOAD} .= " $libfaketime";
-		$ENV{FAKETIME_TIMESTAMP_FILE} = $clock;
-		$ENV{FAKETIME_NO_CACHE} = 1;
-		$ENV{FAKETIME_DISABLE_SHM} = 1;
-		# a process that is killed in it keeps a lock that all others wait for
-		$ENV{NO_FAKE_STAT} = 1;
-		# sleeping takes its time whatever the clock says
-		$ENV{DONT_FAKE_MONOTONIC} = 1 if !$params{fake_monotonic};
-		$ENV{TZ} = 'UTC';
+		$ENV{LD_PRELOAD} .= " $clock_library";
+		$ENV{SET_CLOCK} = $clock;
+		$ENV{SET_CLOCK_MONOTONIC} = 1 if $params{set_monotonic};
 	}
 	return $code->();
 }
@@ -111,17 +120,13 @@ sub with_clock
 #
 
 # Give a server that is stopped a disk on which flushes of the WAL can be held.  False
-# if there is no compiler, or the server cannot be run with what it makes.
+# if compile_library() cannot.
 sub make_disk
 {
 	my ($node) = @_;
-	my ($dir) = __FILE__ =~ m{^(.*)/};
-	my $library = $node->basedir . '/hold_flush.so';
 
 	$node->append_conf('postgresql.conf', "fsync = on\nwal_sync_method = fdatasync");
-	return 1 if system('cc', '-shared', '-fPIC', '-o', $library, "$dir/hold_flush.c") == 0 && can_preload($library);
-	unlink($library);
-	return 0;
+	return defined compile_library('hold_flush', $node->basedir);
 }
 
 # From here on no flush ends until they are released.

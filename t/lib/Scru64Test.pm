@@ -61,12 +61,10 @@ sub new_node
 
 	delete local $ENV{INITDB_TEMPLATE} if defined $path;
 	$node->init(%params);
-	# What happens in the background would disturb what is measured.  Recovery reports its
-	# progress from a signal handler, which waits for ever where it interrupts libfaketime.
+	# what happens in the background would disturb what is measured
 	$node->append_conf(
 		'postgresql.conf', qq(
 autovacuum = off
-log_startup_progress_interval = 0
 log_statement = none
 jit = off
 max_connections = 50

@@ -1,0 +1,99 @@
+/*-------------------------------------------------------------------------
+ *
+ * set_clock.c
+ *		A clock that a test sets, to be preloaded into a server.
+ *
+ * The file SET_CLOCK holds 8 bytes: a number of microseconds that are added to the machine's
+ * clock, times 2; or the time at which the clock stands still, times 2 and plus 1.  The test
+ * changes the number in place, and all processes read it from memory that they share.
+ * PostgreSQL also asks for the time in signal handlers, so nothing here allocates or locks:
+ * libfaketime does, and a server crashed where the signal came during malloc().
+ *
+ * If there is SET_CLOCK_MONOTONIC, the monotonic clock reads the same time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#define _GNU_SOURCE
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define US_PER_S	1000000
+
+static const volatile int64_t *setting = NULL;
+static int	is_monotonic_set = 0;
+
+static void __attribute__((constructor))
+map_setting(void)
+{
+	const char *file = getenv("SET_CLOCK");
+	int			fd;
+	void	   *map;
+
+	if (file == NULL)
+		return;
+	fd = open(file, O_RDONLY);
+	map = mmap(NULL, sizeof(*setting), PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		abort();
+	close(fd);
+	setting = map;
+	is_monotonic_set = getenv("SET_CLOCK_MONOTONIC") != NULL;
+}
+
+static int
+read_set_clock(struct timespec *at)
+{
+	int64_t		number = *setting;
+	int64_t		us = number >> 1;
+
+	if (number % 2 == 0)
+	{
+		if (syscall(SYS_clock_gettime, CLOCK_REALTIME, at) != 0)
+			return -1;
+		us += (int64_t) at->tv_sec * US_PER_S + at->tv_nsec / 1000;
+	}
+	at->tv_sec = us / US_PER_S - (us % US_PER_S < 0);
+	at->tv_nsec = (us - (int64_t) at->tv_sec * US_PER_S) * 1000;
+	return 0;
+}
+
+int
+clock_gettime(clockid_t clock, struct timespec *at)
+{
+	int			is_set = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE ||
+		(is_monotonic_set && clock == CLOCK_MONOTONIC);
+
+	return setting != NULL && is_set ? read_set_clock(at) : (int) syscall(SYS_clock_gettime, clock, at);
+}
+
+int
+gettimeofday(struct timeval *restrict at, void *restrict zone)
+{
+	struct timespec now;
+
+	(void) zone;
+	if (clock_gettime(CLOCK_REALTIME, &now) != 0)
+		return -1;
+	at->tv_sec = now.tv_sec;
+	at->tv_usec = now.tv_nsec / 1000;
+	return 0;
+}
+
+time_t
+time(time_t *at)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) != 0)
+		return -1;
+	if (at != NULL)
+		*at = now.tv_sec;
+	return now.tv_sec;
+}
