@@ -3,7 +3,6 @@
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
-use POSIX qw(strftime);
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
@@ -156,14 +155,15 @@ $lines = fleet_lines($realm, lease_within => '0/1');
 $server = fleet_server($template, 'ahead', $preload . "scru64.rollback_allowance = '120s'\n", clock => '+0');
 add_events($server);
 
-# Start the server again, with these lines and by this clock, which is also the realm's.
+# Start the server again, with these lines and, if one is given, by this clock, which is also the
+# realm's.
 sub restart
 {
 	my ($with, $clock) = @_;
 
 	$server->stop('fast');
 	$server->append_conf('postgresql.conf', $with);
-	set_clock($_, $clock) foreach ($realm, $server);
+	set_clock($_, $clock) foreach (defined $clock ? ($realm, $server) : ());
 	start_server($server);
 	return;
 }
@@ -200,9 +200,9 @@ sub in_order_ok
 # the clocks stand still until the session asks, however slow all is: six seconds too early,
 # and that is when the worker renews
 my $stopped = time();
-my $clock = strftime('%Y-%m-%d %H:%M:%S', gmtime($stopped));
-put_ahead(96, 'a short lease', $clock);
-restart($lines, $clock);
+stop_clock($_, $stopped) foreach ($realm, $server);
+put_ahead(96, 'a short lease');
+restart($lines);
 ok(wait_until(sub { lease_of($server) }), 'a short lease');
 my $session = open_session($server);
 set_clock($_, sprintf('%+.3f', $stopped - time())) foreach ($realm, $server);
