@@ -29,8 +29,8 @@ sub move_clock
 	return;
 }
 
-# A session that looks at its timers ends a statement whose time is over by the clock that is
-# set, so it has no other timer.
+# A signal's handler sees the true time if it comes during a wait.  It ends a statement whose
+# time is over by that, so none may come.
 $node->append_conf('postgresql.conf', "deadlock_timeout = '10min'");
 move_clock(0);
 start_server($node);

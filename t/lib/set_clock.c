@@ -11,6 +11,9 @@
  *
  * If there is SET_CLOCK_MONOTONIC, the monotonic clock reads the same time.
  *
+ * A signal handler that interrupts a wait sees a clock that stands still as the machine's:
+ * otherwise no timeout would end.
+ *
  *-------------------------------------------------------------------------
  */
 #define _GNU_SOURCE
@@ -18,6 +21,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -28,6 +32,7 @@
 
 static const volatile int64_t *setting = NULL;
 static int	is_monotonic_set = 0;
+static volatile int is_waiting = 0;
 
 static void __attribute__((constructor))
 map_setting(void)
@@ -53,12 +58,12 @@ read_set_clock(struct timespec *at)
 	int64_t		number = *setting;
 	int64_t		us = number >> 1;
 
+	if (syscall(SYS_clock_gettime, CLOCK_REALTIME, at) != 0)
+		return -1;
 	if (number % 2 == 0)
-	{
-		if (syscall(SYS_clock_gettime, CLOCK_REALTIME, at) != 0)
-			return -1;
 		us += (int64_t) at->tv_sec * US_PER_S + at->tv_nsec / 1000;
-	}
+	else if (is_waiting)
+		return 0;
 	at->tv_sec = us / US_PER_S - (us % US_PER_S < 0);
 	at->tv_nsec = (us - (int64_t) at->tv_sec * US_PER_S) * 1000;
 	return 0;
@@ -96,4 +101,15 @@ time(time_t *at)
 	if (at != NULL)
 		*at = now.tv_sec;
 	return now.tv_sec;
+}
+
+int
+epoll_wait(int set, struct epoll_event *events, int count, int timeout)
+{
+	int			result;
+
+	is_waiting = 1;
+	result = (int) syscall(SYS_epoll_pwait, set, events, count, timeout, NULL, 0);
+	is_waiting = 0;
+	return result;
 }
