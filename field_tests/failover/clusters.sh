@@ -153,7 +153,7 @@ END
 # So many seconds are added to a member's clock: see t/lib/set_clock.c.
 set_clock()
 {
-	perl -MFcntl -e 'sysopen(my $file, $ARGV[0], O_WRONLY | O_CREAT) && syswrite($file, pack("q", 2e6 * $ARGV[1])) == 8 or die $!' \
+	perl -MFcntl -e 'sysopen(my $file, $ARGV[0], O_WRONLY | O_CREAT) or die $!; syswrite($file, pack("q", 2e6 * $ARGV[1])) == 8 or die $!' \
 		"$work/$1.clock" "$2"
 }
 
