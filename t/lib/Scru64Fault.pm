@@ -39,8 +39,8 @@ sub replace_file
 #
 
 # Compile a library of this folder that a server loads before its own.  Returns its path, or
-# nothing if there is no compiler, or the server cannot be run with the library, as one that is
-# built with the address sanitizer.
+# nothing if there is no compiler, or the server cannot be run with the library, such as one built
+# with the address sanitizer.
 sub compile_library
 {
 	my ($name, $dir) = @_;
@@ -49,20 +49,22 @@ sub compile_library
 	if (system('cc', '-shared', '-fPIC', '-o', $library, "$lib_dir/$name.c") == 0)
 	{
 		local $ENV{LD_PRELOAD} = $library;
-		return $library if IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', '/dev/null');
+		# ld.so ignores what it cannot load, and says so
+		return $library if IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', \my $err) && $err eq '';
 		unlink($library);
 	}
 	return;
 }
 
-my ($clock_library) = compile_library('set_clock', PostgreSQL::Test::Utils::tempdir());
+my $clock_library;
 
 sub can_set_clock
 {
-	return defined $clock_library;
+	$clock_library //= compile_library('set_clock', abs_path(PostgreSQL::Test::Utils::tempdir())) // '';
+	return $clock_library ne '';
 }
 
-# See set_clock.c; 8 bytes are written at once.
+# See set_clock.c
 sub write_clock
 {
 	my ($node, $number) = @_;
@@ -91,7 +93,7 @@ sub stop_clock
 }
 
 # Run something that starts a server or its programs, with the server's own clock if
-# that was set.  fake_monotonic: the clock that measures how long something takes is
+# that was set.  set_monotonic: the clock that measures how long something takes is
 # set, too; it must not go back while the server is up.
 sub with_clock
 {
@@ -108,8 +110,9 @@ sub with_clock
 	}
 	if (-e $clock)
 	{
+		can_set_clock() or die 'no clock can be set';
 		$ENV{LD_PRELOAD} .= " $clock_library";
-		$ENV{SET_CLOCK} = $clock;
+		$ENV{SET_CLOCK} = abs_path($clock);
 		$ENV{SET_CLOCK_MONOTONIC} = 1 if $params{set_monotonic};
 	}
 	return $code->();

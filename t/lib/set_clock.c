@@ -11,8 +11,8 @@
  *
  * If there is SET_CLOCK_MONOTONIC, the monotonic clock reads the same time.
  *
- * A signal handler that interrupts a wait sees a clock that stands still as the machine's:
- * otherwise no timeout would end.
+ * While the clock stands still, a signal handler that interrupts a wait sees the machine's
+ * time, so that timeouts end if the clock stands behind the machine's.
  *
  *-------------------------------------------------------------------------
  */
@@ -55,9 +55,14 @@ map_setting(void)
 static int
 read_set_clock(struct timespec *at)
 {
-	int64_t		number = *setting;
-	int64_t		us = number >> 1;
+	int64_t		number;
+	int64_t		us;
 
+	/* a machine may need two reads for 8 bytes, and two writes */
+	do
+		number = *setting;
+	while (number != *setting);
+	us = number >> 1;
 	if (syscall(SYS_clock_gettime, CLOCK_REALTIME, at) != 0)
 		return -1;
 	if (number % 2 == 0)
@@ -65,7 +70,7 @@ read_set_clock(struct timespec *at)
 	else if (is_waiting)
 		return 0;
 	at->tv_sec = us / US_PER_S - (us % US_PER_S < 0);
-	at->tv_nsec = (us - (int64_t) at->tv_sec * US_PER_S) * 1000;
+	at->tv_nsec = (us % US_PER_S + (us % US_PER_S < 0 ? US_PER_S : 0)) * 1000;
 	return 0;
 }
 
