@@ -45,12 +45,13 @@ sub compile_library
 {
 	my ($name, $dir) = @_;
 	my $library = "$dir/$name.so";
+	my $errors = '';
 
 	if (system('cc', '-shared', '-fPIC', '-o', $library, "$lib_dir/$name.c") == 0)
 	{
 		local $ENV{LD_PRELOAD} = $library;
 		# ld.so ignores what it cannot load, and says so
-		return $library if IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', \my $err) && $err eq '';
+		return $library if IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', \$errors) && $errors eq '';
 		unlink($library);
 	}
 	return;
