@@ -132,8 +132,8 @@ END
 	fi
 }
 
-# PostgreSQL's programs for a member, whose server has a clock of its own.  Patroni has
-# the machine's.
+# PostgreSQL's programs for a member, whose server has a clock of its own.  Patroni has the
+# machine's clock.
 make_bindir()
 {
 	local member=$1
@@ -150,7 +150,7 @@ END
 	set_clock "$member" 0
 }
 
-# So many seconds are added to a member's clock: see t/lib/set_clock.c.
+# Set a member's clock to the machine's plus so many seconds: see t/lib/set_clock.c.
 set_clock()
 {
 	perl -MFcntl -e 'sysopen(my $file, $ARGV[0], O_WRONLY | O_CREAT) or die $!; syswrite($file, pack("q", 2e6 * $ARGV[1])) == 8 or die $!' \

@@ -29,8 +29,8 @@ sub move_clock
 	return;
 }
 
-# While the clock stands still, a signal's handler sees the true time if it comes during a wait.
-# It ends a statement whose time is over by that, so none may come.
+# While the clock stands still, a signal handler that interrupts a wait sees the machine's time,
+# and ends a statement whose timeout is over by then.  So no other timer may interrupt a wait.
 $node->append_conf('postgresql.conf', "deadlock_timeout = '10min'");
 move_clock(0);
 start_server($node);

@@ -122,8 +122,8 @@ cmp_ok($node->safe_psql('postgres', "SET scru64.node_spec = '$last/8'; SELECT sc
 my $parallel =
   q(DO $$ BEGIN PERFORM set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query'); END $$);
 
-# The ceiling is no part of a transaction, and processes of one may raise it.  The clock goes
-# on here, because each crash is followed by IDs that are further ahead of it.
+# The ceiling is no part of a transaction, and parallel workers may raise the ceiling.  The clock
+# does not stand still here: after each crash, IDs would be further ahead of the clock.
 $node->stop;
 set_clock($node, '+0');
 start_server($node);

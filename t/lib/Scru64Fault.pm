@@ -39,21 +39,22 @@ sub replace_file
 #
 
 # Compile a library of this folder that a server loads before its own.  Returns its path, or
-# nothing if there is no compiler, or the server cannot be run with the library, such as one built
-# with the address sanitizer.
+# nothing if there is no compiler, or if the server cannot load the library, as a server that is
+# built with the address sanitizer.
 sub compile_library
 {
 	my ($name, $dir) = @_;
 	my $library = "$dir/$name.so";
+	my $status = system('cc', '-shared', '-fPIC', '-o', $library, "$lib_dir/$name.c");
 	my $errors = '';
 
-	if (system('cc', '-shared', '-fPIC', '-o', $library, "$lib_dir/$name.c") == 0)
-	{
-		local $ENV{LD_PRELOAD} = $library;
-		# ld.so ignores what it cannot load, and says so
-		return $library if IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', \$errors) && $errors eq '';
-		unlink($library);
-	}
+	return if $status == -1;
+	die "could not compile $name.c" if $status != 0;
+
+	local $ENV{LD_PRELOAD} = $library;
+	# ld.so ignores a library that it cannot load, and prints an error
+	return $library if IPC::Run::run([ 'postgres', '--version' ], '>', '/dev/null', '2>', \$errors) && $errors eq '';
+	unlink($library);
 	return;
 }
 
@@ -65,7 +66,7 @@ sub can_set_clock
 	return $clock_library ne '';
 }
 
-# See set_clock.c
+# Write the number that set_clock.c reads.
 sub write_clock
 {
 	my ($node, $number) = @_;
@@ -94,7 +95,7 @@ sub stop_clock
 }
 
 # Run something that starts a server or its programs, with the server's own clock if
-# that was set.  set_monotonic: the clock that measures how long something takes is
+# one was set.  set_monotonic: the clock that measures how long something takes is
 # set, too; it must not go back while the server is up.
 sub with_clock
 {
@@ -124,7 +125,7 @@ sub with_clock
 #
 
 # Give a server that is stopped a disk on which flushes of the WAL can be held.  False
-# if compile_library() cannot.
+# if compile_library() returns nothing.
 sub make_disk
 {
 	my ($node) = @_;

@@ -219,7 +219,7 @@ sub end_loads
 {
 	foreach my $load (@loads)
 	{
-		# without the errors of the end
+		# the errors that the end causes do not count
 		$load->{errors} = slurp_file("$load->{log}.err");
 		unlink($load->{server}->basedir . '/load.sql');
 	}

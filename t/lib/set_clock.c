@@ -3,13 +3,14 @@
  * set_clock.c
  *		A clock that a test sets, to be preloaded into a server.
  *
- * The file SET_CLOCK holds 8 bytes: a number of microseconds that are added to the machine's
- * clock, times 2; or the time at which the clock stands still, times 2 and plus 1.  The test
- * changes the number in place, and all processes read it from memory that they share.
- * PostgreSQL also asks for the time in signal handlers, so nothing here allocates or locks:
- * libfaketime does, and a server crashed where the signal came during malloc().
+ * The file SET_CLOCK holds a number of 8 bytes: twice the microseconds to add to the machine's
+ * clock; or, plus 1, twice the microseconds since 1970 at which the clock stands still.  The
+ * test changes the number in place, and all processes read the number from shared memory.
  *
- * If there is SET_CLOCK_MONOTONIC, the monotonic clock reads the same time.
+ * PostgreSQL also asks for the time in signal handlers, so nothing here allocates or locks:
+ * libfaketime allocates, and where the signal comes during malloc(), the server crashes.
+ *
+ * If the environment has SET_CLOCK_MONOTONIC, the monotonic clock reads the same time.
  *
  * While the clock stands still, a signal handler that interrupts a wait sees the machine's
  * time, so that timeouts end if the clock stands behind the machine's.
@@ -57,6 +58,7 @@ read_set_clock(struct timespec *at)
 {
 	int64_t		number;
 	int64_t		us;
+	int64_t		rest;
 
 	/* a machine may need two reads for 8 bytes, and two writes */
 	do
@@ -69,8 +71,9 @@ read_set_clock(struct timespec *at)
 		us += (int64_t) at->tv_sec * US_PER_S + at->tv_nsec / 1000;
 	else if (is_waiting)
 		return 0;
-	at->tv_sec = us / US_PER_S - (us % US_PER_S < 0);
-	at->tv_nsec = (us % US_PER_S + (us % US_PER_S < 0 ? US_PER_S : 0)) * 1000;
+	rest = (us % US_PER_S + US_PER_S) % US_PER_S;
+	at->tv_sec = (us - rest) / US_PER_S;
+	at->tv_nsec = rest * 1000;
 	return 0;
 }
 

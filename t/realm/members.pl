@@ -71,7 +71,7 @@ sub let_time_pass
 	my ($session) = @_;
 
 	move_on(20);
-	# which has the session look at its timers
+	# the signal has the session look at its timers
 	kill('ALRM', $session->{pid}) or die "could not signal process $session->{pid}: $!";
 	return;
 }
