@@ -375,12 +375,12 @@ sub add_standby
 	return $node;
 }
 
-# Wait until standbys have replayed what there is.  Not the position of the next insert: after
-# a full page, that is past the header of the next one, which nothing is in yet.
+# Wait until standbys have replayed all WAL that the primary has flushed: they get no other.  The
+# WAL writer of a server whose clock stands still writes WAL, and does not flush it.
 sub catch_up
 {
 	my ($primary, @standbys) = @_;
-	my $lsn = $primary->lsn('write');
+	my $lsn = $primary->lsn('flush');
 
 	foreach my $standby (@standbys)
 	{
