@@ -142,6 +142,9 @@ the_marks(void)
 	/* they are waited for when it is time, and not before */
 	request.durable = TODAY + 13;
 	CHECK_EARLY(request, 16);
+	request.durable = TODAY + 3;
+	request.usable = TODAY + 2;
+	check_at(__LINE__, request, LOOK_AHEAD_WAIT, 0);
 	request.durable = TODAY + 2;
 	request.usable = 0;
 	CHECK_FIRST(request, 16);
