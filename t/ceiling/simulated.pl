@@ -14,7 +14,7 @@ plan skip_all => "the simulator is of PostgreSQL 15, not of $version" if $versio
 plan skip_all => 'no clock can be set' if !can_set_clock();
 
 my $dir = PostgreSQL::Test::Utils::tempdir();
-system_or_bail('make', '-s', '-C', "$FindBin::RealBin/../../sim_tests", "BUILD=$dir", 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'));
+system_or_bail('make', '-s', '-C', "$FindBin::RealBin/../../sim_tests", "BUILD=$dir", 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'), "$dir/sim");
 
 my $template = make_template('template', allows_streaming => 1, extra => ['--wal-segsize=1']);
 $template->append_conf('postgresql.conf', 'max_prepared_transactions = 3');

@@ -140,7 +140,7 @@ in_order('1/8', 600, 'the IDs go on in order');
 # seen by many sessions; the clock has reached a new tick since it was set
 sleep(0.3);
 $session->query_safe("SELECT give('1/8', 100)");
-set_clock($node, '-3');
+stop_clock($node, last_time('1/8') - 3);
 pgbench_ok($node, 'the clock goes back, and 8 sessions see it', 8, 20,
 	{ 'rollback' => q(SELECT give('1/8', 10, :client_id + 1)) });
 is(in_view($node, '1/8', 'clock_rollbacks, waits'), '2|0', 'it is counted once');
@@ -150,6 +150,7 @@ in_order('1/8', 2300, 'every session has its IDs in order');
 set_clock($node, '+0');
 my ($bench_out, $bench_err) = ('', '');
 my $bench_script = $node->basedir . '/jumps';
+my $start = time();
 my $count = 0;
 append_to_file($bench_script, "SELECT give('2/8', 5, :client_id)\n");
 {
@@ -161,7 +162,7 @@ append_to_file($bench_script, "SELECT give('2/8', 5, :client_id)\n");
 		'>', \$bench_out, '2>', \$bench_err);
 	foreach my $jump (1 .. 12)
 	{
-		set_clock($node, '-' . ($jump * 5 % 7));
+		stop_clock($node, $start - $jump * 5 % 7);
 		my $enough = $count + 100;
 		wait_until(sub { ($count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'")) >= $enough }, 0.02);
 	}
