@@ -177,6 +177,7 @@ is(lease_of($server_d), $lease_d, 'and the origin keeps its own');
 # crashes in a row: each costs a node at most, for two minutes
 foreach my $crash (1 .. 3)
 {
+	wait_for_wal_writer($disk);
 	kill_server($disk);
 	start_server($disk);
 }

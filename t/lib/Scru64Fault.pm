@@ -14,7 +14,7 @@ our @EXPORT = qw(
 	give_until_given has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_again kill_server leave_behind
 	let_go log_counts logged make_disk make_template number_of_ids page_file record_ids record_load record_problems
 	refused_ok release_flushes replace_file run_again set_clock set_load slow_flushes_for soon start_load start_server
-	stop_at stop_clock try_node wait_for_flush with_clock
+	stop_at stop_clock try_node wait_for_flush wait_for_wal_writer with_clock
 );
 
 my ($lib_dir) = __FILE__ =~ m{^(.*)/};
@@ -222,6 +222,17 @@ sub kill_server
 	wait_until(sub { return !grep { (readlink("$_/cwd") || '') eq $data } glob('/proc/[0-9]*') }, 0.01);
 	# some containers let the dead wait for a second, and these files name one
 	unlink("$data/postmaster.pid", $node->host . '/.s.PGSQL.' . $node->port . '.lock');
+	return;
+}
+
+# Wait until a server's WAL writer waits.  One that begins when the postmaster is dead fails an
+# assertion of PostgreSQL, where there are assertions.
+sub wait_for_wal_writer
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', "SELECT true FROM pg_stat_activity WHERE backend_type = 'walwriter' AND wait_event IS NOT NULL")
+	  or die 'there is no WAL writer';
 	return;
 }
 
