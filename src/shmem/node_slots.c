@@ -36,8 +36,8 @@ forget_parked(int entry)
 }
 
 /*
- * Park a node that has lost its slot, in the entry used longest ago.  A node whose state is a
- * start marker need not be parked: it has issued no ID.
+ * Park a node that has lost its slot.  A node whose state is a start marker need not be parked:
+ * it has issued no ID.
  */
 static void
 park_node(NodeKey key, uint64 state)
@@ -46,6 +46,9 @@ park_node(NodeKey key, uint64 state)
 
 	if (!node_state_is_id(state))
 		return;
+	/* a free entry, or if there is none the next in turn */
+	for (int i = 0; i < PARKED_NODES && node_slots->parked_keys[entry] != 0; i++)
+		entry = (entry + 1) % PARKED_NODES;
 	forget_parked(entry);
 	node_slots->parked_keys[entry] = key;
 	node_slots->parked_ids[entry] = state;

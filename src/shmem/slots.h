@@ -128,7 +128,7 @@ typedef struct NodeSlots
 
 	/* For node_slots.c */
 	int			last_evicted;	/* the slot whose node was evicted last */
-	int			next_parked;	/* the entry used longest ago */
+	int			next_parked;	/* the entry after the one used last */
 	NodeKey		parked_keys[PARKED_NODES];	/* 0: free */
 	uint64		parked_ids[PARKED_NODES];
 

@@ -98,6 +98,19 @@ foreach my $again (1 .. 3)
 	cmp_ok(go_through("again, $again", shuffle(@all)), '<=', 3 * $record, "again, $again: nothing is written when a node loses its slot");
 }
 
+# The server remembers the last IDs of all of them: with the clock behind, each goes on there.
+my @last = map { $received{$_}{greatest} } @all;
+
+set_parameter($node, 'scru64.rollback_allowance', '10min');
+set_clock($node, '-300');
+go_through('the clock is behind', shuffle(@all));
+is( $node->safe_psql('postgres', sprintf(
+			"SELECT count(*) FROM unnest('{%s}'::scru64[], '{%s}'::scru64[]) AS node (last, now) WHERE now::bigint = last::bigint + 2",
+			join(',', @last), join(',', map { $received{$_}{greatest} } @all))),
+	$nodes, 'the clock is behind: the two IDs of each node come right after its last one');
+set_clock($node, '+0');
+set_parameter($node, 'scru64.rollback_allowance', '10s');
+
 # A session that goes from node to node at every ID.
 go_through('each three times', shuffle(@all, @all, @all));
 
