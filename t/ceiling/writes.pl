@@ -1,6 +1,6 @@
 # More nodes than there are slots, sessions that switch between them, and restarts: no ID
-# twice, none too low, and nothing is written because a node has lost its slot.  How much
-# is written at all.
+# twice, none too low, no last ID forgotten, and nothing is written because a node has lost
+# its slot.  How much is written at all.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -98,7 +98,8 @@ foreach my $again (1 .. 3)
 	cmp_ok(go_through("again, $again", shuffle(@all)), '<=', 3 * $record, "again, $again: nothing is written when a node loses its slot");
 }
 
-# The server remembers the last IDs of all of them: with the clock behind, each goes on there.
+# The server remembers the last IDs of all of them: with the clock behind, each node goes on
+# right after its last ID.
 my @last = map { $received{$_}{greatest} } @all;
 
 set_parameter($node, 'scru64.rollback_allowance', '10min');
