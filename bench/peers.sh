@@ -25,7 +25,7 @@ install_peers()
 			tar -C "$tree" --no-same-owner -xf -
 		((EUID != 0)) || chown -R "$(server_owner)" "$tree"
 		run_quietly "build-$peer" make -C "$tree" "${make_args[@]}" USE_PGXS=1 install "DESTDIR=$root" || die "$peer: the build failed"
-		say "  $peer, $(git --git-dir="$peers/$peer/.git" describe --tags --always 2>/dev/null || say "no clone")"
+		say "  $peer, $(git --git-dir="$peers/$peer/.git" describe --tags --always 2>/dev/null || say "commit unknown")"
 	done
 }
 
