@@ -29,7 +29,7 @@ WITH wanted (subject, contender, ratio) AS (
 		('INSERT by DEFAULT', 'gen_random_uuid', 'at least 1'),
 		('INSERT by DEFAULT', 'uuidv7', 'at least 1'),
 		('text out', 'bigint', 'at least 1.25'),
-		('text out', 'uuid', 'at least 1.25'),
+		('text out', 'uuid', 'at least 3.3'),
 		('text in', 'bigint', 'at least 1.25'),
 		('text in', 'uuid', 'at least 3.3'),
 		('lookups by primary key', 'bigint', 'at least 0.97'),

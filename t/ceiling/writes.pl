@@ -98,7 +98,7 @@ foreach my $again (1 .. 3)
 	cmp_ok(go_through("again, $again", shuffle(@all)), '<=', 3 * $record, "again, $again: nothing is written when a node loses its slot");
 }
 
-# The server remembers the last IDs of all of them: with the clock behind, each node goes on
+# The server remembers the last IDs of all nodes: with the clock behind, each node goes on
 # right after its last ID.
 my @last = map { $received{$_}{greatest} } @all;
 
