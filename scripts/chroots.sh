@@ -200,7 +200,7 @@ make_debian()
 			;;
 		i386)
 			suite=trixie
-			options+=(--architectures=i386)
+			options+=(--architectures=i386 --skip=check/qemu)
 			;;
 		arm64 | s390x)
 			# with headers, without the compilers for JIT that come with their package
