@@ -647,6 +647,8 @@ check()
 		say "ok: $name"
 		((passed += 1))
 	else
+		# with the failed tests of a long log
+		head -n -100 "$work/log/check" | grep '^not ok' || true
 		tail -n 100 "$work/log/check"
 		say "not ok: $name"
 		((failed += 1))
