@@ -159,9 +159,10 @@ DECLARE
 	leap interval := greatest(s.known_leap, s.lost_leap, 0) * interval '1 us';
 	was bigint := sim.get('skew');
 BEGIN
-	-- what a standby lacks is younger than max_ttl; a lease without end is not lost in a backup or a leap
-	IF s.k IS NULL OR NOT is_young AND how = 'standby' OR
-		(NOT is_young OR s.is_wrong) AND EXISTS (SELECT FROM sim.heard WHERE up_to = 1::bigint << 38) THEN
+	-- what a standby lacks is younger than max_ttl; who restores a backup has no lease without end, and none is lost by a leap
+	IF s.k IS NULL OR NOT is_young AND how = 'standby' OR EXISTS (
+		SELECT FROM sim.heard AS h WHERE up_to = 1::bigint << 38 AND (NOT is_young OR s.is_wrong AND NOT EXISTS (
+			SELECT FROM unnest(s.ledger) AS l WHERE l.lease_id = h.lease_id AND l.endless_since IS NOT NULL))) THEN
 		RETURN;
 	END IF;
 	PERFORM sim.load(slot), sim.set('leap', 0), sim.set('known_leap', s.known_leap), sim.set('owned', sim.get('now')), sim.set('homes', sim.get('homes') + 1),
