@@ -216,6 +216,29 @@ ok_from($standby, 2 + 600 + $max_ttl + $slack, 'after as long as that may be', 7
 $standby->stop;
 
 #
+# An owner who cannot wait leases the nodes in use again, as doc/realm.md says.
+#
+$realm = start_realm('eight');
+$standby = add_realm_standby($realm, 'eight_promoted');
+at(0, $realm);
+lease($realm, 'known', node_id => 79);
+leave_behind($realm, $standby);
+$lost = lease($realm, 'lost', node_id => 80);
+grow($realm, $lost, 1000);
+$realm->stop('immediate');
+promote(520, $standby);
+like(somebody_else($standby, 81), $waits, 'promoted');
+$standby->safe_psql('postgres', 'SELECT scru64_realm.nothing_was_lost()');
+my ($again) = split(/\|/, ask($standby, lease_sql(8, 'owner', node_id => 80, ttl => '1000 years')));
+like(somebody_else($standby, 81), $granted, 'other nodes need not wait');
+at($lost->{expires} - 1, $standby);
+like(somebody_else($standby, 80), $not_free, 'the node in use is leased to the owner while it is in use');
+at($lost->{expires}, $standby);
+$standby->safe_psql('postgres', "SELECT scru64_realm.release('$again')");
+ok_from($standby, $lost->{expires} + $slack, 'once it is over, and released', 80);
+$standby->stop;
+
+#
 # Clocks: of the host that a realm comes to, and those of before
 #
 $realm = start_realm('four');
