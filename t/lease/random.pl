@@ -80,6 +80,8 @@ sub stop_fast
 	my ($server) = @_;
 	local $ENV{PGCTLTIMEOUT} = 30;
 
+	# PostgreSQL itself does not stop if told to when a crash's recovery is about to begin
+	return if !sql($server, 'SELECT 1');
 	if (!$server->stop('fast', fail_ok => 1))
 	{
 		$not_stopped .= $server->name . ' ';
