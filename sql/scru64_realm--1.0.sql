@@ -1510,6 +1510,6 @@ DO $do$
 BEGIN
 	RAISE NOTICE 'this realm knows of no leases'
 		USING DETAIL = 'If there was a realm in this database before, nodes that it has leased may be in use still.',
-			HINT = 'Then, before anybody leases, set max_ttl and the guard time as they were, lease by node_id what has no end, and call scru64_realm.something_was_lost().';
+			HINT = 'Then, before anybody leases, set max_ttl and the guard time as they were, lease what has no end by node_id for ''1000 years'', and call scru64_realm.something_was_lost().';
 END
 $do$;
