@@ -216,37 +216,6 @@ ok_from($standby, 2 + 600 + $max_ttl + $slack, 'after as long as that may be', 7
 $standby->stop;
 
 #
-# An owner who cannot wait leases the nodes in use again, as doc/realm.md says.
-#
-$realm = start_realm('eight');
-$standby = add_realm_standby($realm, 'eight_promoted');
-at(-600, $realm);
-my $known = lease($realm, 'known', node_id => 79);
-grow($realm, $known, 1);
-at(0, $realm);
-is(renew($realm, $known), 600, 'a lease that the standby knows');
-leave_behind($realm, $standby);
-$lost = lease($realm, 'lost', node_id => 80);
-grow($realm, $lost, 1000);
-is(renew($realm, $known), 519 + 600 + 519, 'and a renewal that it does not know');
-$realm->stop('immediate');
-promote(520, $standby);
-like(somebody_else($standby, 81), $waits, 'promoted');
-$standby->safe_psql('postgres', 'SELECT scru64_realm.nothing_was_lost()');
-my $again = sub { ask($standby, lease_sql(8, 'owner', node_id => shift, ttl => '1000 years')) };
-like($again->(80), $granted, 'the owner leases the node that was lost');
-like($again->(79), $not_free, 'and not yet the one that is known');
-like(somebody_else($standby, 81), $granted, 'other nodes need not wait');
-at(600 + $slack, $standby);
-like($again->(79), $granted, 'now the known one');
-at($lost->{expires} - 1, $standby);
-like(somebody_else($standby, $_), $not_free, "nobody else gets node $_") foreach (79, 80);
-at($known->{expires}, $standby);
-$standby->safe_psql('postgres', "SELECT scru64_realm.release(lease_id) FROM scru64_realm.ledger WHERE holder = 'owner'");
-ok_from($standby, $known->{expires} + $slack, 'once both are over, and released', $_) foreach (79, 80);
-$standby->stop;
-
-#
 # Clocks: of the host that a realm comes to, and those of before
 #
 $realm = start_realm('four');
