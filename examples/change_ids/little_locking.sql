@@ -22,7 +22,8 @@ CREATE TRIGGER entry_new_account_id BEFORE INSERT OR UPDATE ON entry
 
 -- Step 2: old rows get new IDs, too.  First paste the page's block for your kind of ID, with
 -- FROM account WHERE new_id IS NULL, and the block of the map.  The loops resume where they stopped.
--- If entry.id is no number, use ranges of another key.
+-- If entry.id is no number, use ranges of another key.  The loops fire triggers for UPDATE, such as
+-- those that set updated_at, unless you SET session_replication_role = replica during this step.
 
 ALTER TABLE account_map ADD PRIMARY KEY (n);
 ANALYZE account_map;
@@ -54,7 +55,7 @@ $$;
 VACUUM ANALYZE entry;
 
 -- Step 3: all rows have new IDs.  If VALIDATE fails, repeat the second loop, then VALIDATE.  If
--- account_id may be null, leave out what is about entry.
+-- account_id may be null, add OR account_id IS NULL to the CHECK of entry, and leave out SET NOT NULL.
 
 ALTER TABLE account ADD CONSTRAINT new_id_filled CHECK (new_id IS NOT NULL) NOT VALID;
 ALTER TABLE entry ADD CONSTRAINT new_account_id_filled CHECK (new_account_id IS NOT NULL) NOT VALID;
