@@ -116,6 +116,8 @@ SET parallel_leader_participation = off;
 
 	# A commit that waits for standbys: nobody sees its row.
 	set_parameter($node, 'synchronous_standby_names', 'nobody', $session);
+	# the checkpointer tells the others of it
+	$node->safe_psql('postgres', 'CHECKPOINT');
 	$session->query_safe('BEGIN; SET LOCAL synchronous_commit = local');
 	$id = put($session);
 	$session->query_safe('SET LOCAL synchronous_commit = on');
