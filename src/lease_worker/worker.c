@@ -109,7 +109,7 @@ note_failure(Worker *worker, const RealmCall *call)
 			 !call->other_realm ?
 			 errhint("It is tried again and again. See the view %s.", "scru64_lease") :
 			 *scru64_realm_id != '\0' ?
-			 errhint("If it is the one to lease from, set \"%s\" to its ID when it grants leases.",
+			 errhint("If the first realm is the one to lease from, set \"%s\" to its ID when that realm grants leases.",
 					 "scru64.realm_id") :
-			 errhint("A realm has another ID after DROP EXTENSION and CREATE EXTENSION, for example. If it is the one to lease from, wait until the lease is over.")));
+			 errhint("A realm has another ID after DROP EXTENSION and CREATE EXTENSION, for example. If the first realm is the one to lease from, wait until the lease is over.")));
 }

@@ -80,7 +80,7 @@ sub stop_fast
 	my ($server) = @_;
 	local $ENV{PGCTLTIMEOUT} = 30;
 
-	# PostgreSQL itself does not stop if told to when a crash's recovery is about to begin
+	# PostgreSQL hangs if it is told to stop just before the recovery from a crash begins.
 	return if !sql($server, 'SELECT 1');
 	if (!$server->stop('fast', fail_ok => 1))
 	{
