@@ -30,6 +30,7 @@ OBJS = \
 	src/generate/attach.o \
 	src/generate/generate.o \
 	src/generate/generate_errors.o \
+	src/generate/generate_support.o \
 	src/generate/reported.o \
 	src/generate/session.o \
 	src/generate/watermark.o \

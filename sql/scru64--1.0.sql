@@ -8,6 +8,10 @@
 -- Type
 --
 -- A scru64 is an int8 inside the range of SCRU64 IDs.
+--
+-- Everything is in pg_catalog. IS DISTINCT FROM, NULLIF, CASE and JOIN USING cannot name
+-- the schema of an operator: with the operators elsewhere, PostgreSQL could not restore
+-- a dump of these.
 -- ---------------------------------------------------------------------------
 
 CREATE TYPE scru64;
@@ -22,7 +26,7 @@ CREATE TYPE scru64 (
 	OUTPUT = scru64_out,
 	RECEIVE = scru64_recv,
 	SEND = scru64_send,
-	LIKE = pg_catalog.int8,
+	LIKE = int8,
 	CATEGORY = 'U'
 );
 
@@ -97,15 +101,15 @@ COMMENT ON FUNCTION scru64_hash_extended(scru64, bigint) IS 'hash';
 CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING btree AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 scru64_cmp(scru64, scru64),
-	FUNCTION 2 pg_catalog.btint8sortsupport(internal),
-	FUNCTION 4 pg_catalog.btequalimage(oid);
+	FUNCTION 2 btint8sortsupport(internal),
+	FUNCTION 4 btequalimage(oid);
 
 -- Skip support came with PostgreSQL 18.
 DO $$
 BEGIN
-	IF pg_catalog.current_setting('server_version_num')::integer OPERATOR(pg_catalog.>=) 180000 THEN
+	IF current_setting('server_version_num')::integer >= 180000 THEN
 		ALTER OPERATOR FAMILY scru64_ops USING btree ADD
-			FUNCTION 6 (scru64, scru64) pg_catalog.btint8skipsupport(internal);
+			FUNCTION 6 (scru64, scru64) btint8skipsupport(internal);
 	END IF;
 END
 $$;
@@ -117,27 +121,27 @@ CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING hash AS
 
 CREATE OPERATOR CLASS scru64_minmax_ops DEFAULT FOR TYPE scru64 USING brin AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-	FUNCTION 1 pg_catalog.brin_minmax_opcinfo(internal),
-	FUNCTION 2 pg_catalog.brin_minmax_add_value(internal, internal, internal, internal),
-	FUNCTION 3 pg_catalog.brin_minmax_consistent(internal, internal, internal),
-	FUNCTION 4 pg_catalog.brin_minmax_union(internal, internal, internal);
+	FUNCTION 1 brin_minmax_opcinfo(internal),
+	FUNCTION 2 brin_minmax_add_value(internal, internal, internal, internal),
+	FUNCTION 3 brin_minmax_consistent(internal, internal, internal),
+	FUNCTION 4 brin_minmax_union(internal, internal, internal);
 
 CREATE OPERATOR CLASS scru64_minmax_multi_ops FOR TYPE scru64 USING brin AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-	FUNCTION 1 pg_catalog.brin_minmax_multi_opcinfo(internal),
-	FUNCTION 2 pg_catalog.brin_minmax_multi_add_value(internal, internal, internal, internal),
-	FUNCTION 3 pg_catalog.brin_minmax_multi_consistent(internal, internal, internal, integer),
-	FUNCTION 4 pg_catalog.brin_minmax_multi_union(internal, internal, internal),
-	FUNCTION 5 pg_catalog.brin_minmax_multi_options(internal),
-	FUNCTION 11 pg_catalog.brin_minmax_multi_distance_int8(internal, internal);
+	FUNCTION 1 brin_minmax_multi_opcinfo(internal),
+	FUNCTION 2 brin_minmax_multi_add_value(internal, internal, internal, internal),
+	FUNCTION 3 brin_minmax_multi_consistent(internal, internal, internal, integer),
+	FUNCTION 4 brin_minmax_multi_union(internal, internal, internal),
+	FUNCTION 5 brin_minmax_multi_options(internal),
+	FUNCTION 11 brin_minmax_multi_distance_int8(internal, internal);
 
 CREATE OPERATOR CLASS scru64_bloom_ops FOR TYPE scru64 USING brin AS
 	OPERATOR 1 =,
-	FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
-	FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
-	FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, integer),
-	FUNCTION 4 pg_catalog.brin_bloom_union(internal, internal, internal),
-	FUNCTION 5 pg_catalog.brin_bloom_options(internal),
+	FUNCTION 1 brin_bloom_opcinfo(internal),
+	FUNCTION 2 brin_bloom_add_value(internal, internal, internal, internal),
+	FUNCTION 3 brin_bloom_consistent(internal, internal, internal, integer),
+	FUNCTION 4 brin_bloom_union(internal, internal, internal),
+	FUNCTION 5 brin_bloom_options(internal),
 	FUNCTION 11 scru64_hash(scru64);
 
 COMMENT ON OPERATOR FAMILY scru64_ops USING btree IS 'btree indexes on scru64';
@@ -194,11 +198,11 @@ COMMENT ON FUNCTION scru64_from_bytea(bytea) IS 'convert 8 bytes, big-endian, to
 CREATE CAST (scru64 AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint) AS ASSIGNMENT;
 
--- Assignment, so that an INSERT of a text value or parameter just works.
+-- Assignment, so that an INSERT of a text value or parameter just works. The other way
+-- PostgreSQL converts every type.
 CREATE CAST (text AS scru64) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (varchar AS scru64) WITH INOUT AS ASSIGNMENT;
-CREATE CAST (scru64 AS text) WITH INOUT AS ASSIGNMENT;
-CREATE CAST (scru64 AS varchar) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (character AS scru64) WITH INOUT AS ASSIGNMENT;
 
 -- Explicit: bytes are nothing that one takes for an ID by accident.
 CREATE CAST (scru64 AS bytea) WITH FUNCTION scru64_send(scru64);
@@ -208,8 +212,7 @@ COMMENT ON CAST (scru64 AS bigint) IS 'same 64 bits';
 COMMENT ON CAST (bigint AS scru64) IS 'same 64 bits, range-checked';
 COMMENT ON CAST (text AS scru64) IS '12 Base36 digits';
 COMMENT ON CAST (varchar AS scru64) IS '12 Base36 digits';
-COMMENT ON CAST (scru64 AS text) IS '12 Base36 digits, lower case';
-COMMENT ON CAST (scru64 AS varchar) IS '12 Base36 digits, lower case';
+COMMENT ON CAST (character AS scru64) IS '12 Base36 digits';
 COMMENT ON CAST (scru64 AS bytea) IS '8 bytes, big-endian';
 COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
 
@@ -240,11 +243,11 @@ COMMENT ON CAST (scru64 AS timestamptz) IS 'time of an ID: start of its tick of 
 -- operator's function, and then sees a comparison of IDs when it looks for
 -- indexes, partitions and statistics. If the time is a constant, planner support
 -- gives it the same in a tenth of the time. The bodies are of the SQL-standard
--- form, whose names are bound here: no search_path matters later.
+-- form, whose names are bound here.
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_min(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION scru64_max(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_min(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+CREATE FUNCTION scru64_max(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 
 COMMENT ON FUNCTION scru64_min(timestamptz) IS 'smallest ID whose time is not before this';
 COMMENT ON FUNCTION scru64_max(timestamptz) IS 'largest ID whose time is not after this';
@@ -327,10 +330,18 @@ ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 -- Generator
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_generate() RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_generate_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_generate() RETURNS scru64
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED SUPPORT scru64_generate_support;
 CREATE FUNCTION scru64_generate(count integer) RETURNS SETOF scru64
-	AS 'MODULE_PATHNAME', 'scru64_generate_count' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'scru64_generate_count' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
+-- Planner support puts this in the place of scru64_generate(). Not strict, as its argument may
+-- be null. No SQL can call it: nothing there is of the type internal.
+CREATE FUNCTION scru64_generate_in_copy(internal) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION scru64_generate_support(internal) IS 'planner support of scru64_generate()';
+COMMENT ON FUNCTION scru64_generate_in_copy(internal) IS 'scru64_generate() for COPY; not to be called';
 COMMENT ON FUNCTION scru64_generate() IS 'next ID of this session''s node';
 COMMENT ON FUNCTION scru64_generate(integer) IS 'next IDs of this session''s node, in order';
 
@@ -349,7 +360,7 @@ CREATE FUNCTION scru64_create_ceiling() RETURNS void AS 'MODULE_PATHNAME' LANGUA
 SELECT scru64_create_ceiling();
 DROP FUNCTION scru64_create_ceiling();
 
-CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT pg_catalog.clock_timestamp()) RETURNS void
+CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT clock_timestamp()) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
@@ -358,7 +369,7 @@ COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
 -- Superusers are not asked: the function refuses everybody else, too.
 REVOKE ALL ON FUNCTION scru64_set_ceiling(timestamptz) FROM PUBLIC;
 
-CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, without issuing an ID or waiting';
 
@@ -371,6 +382,7 @@ CREATE FUNCTION scru64_generators(
 	OUT node_id_size integer,
 	OUT last_id scru64,
 	OUT node_spec text,
+	OUT lead interval,
 	OUT durable_until timestamptz,
 	OUT counter_overflows bigint,
 	OUT clock_rollbacks bigint,
@@ -378,23 +390,6 @@ CREATE FUNCTION scru64_generators(
 ) RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 10;
 
 COMMENT ON FUNCTION scru64_generators() IS 'nodes in use on this server';
-
-CREATE VIEW scru64_generators AS
-	SELECT node_id, node_id_size, last_id, node_spec,
-		   scru64_timestamp(last_id) - pg_catalog.clock_timestamp() AS lead,
-		   durable_until, counter_overflows, clock_rollbacks, waits
-	FROM scru64_generators();
-
-COMMENT ON VIEW scru64_generators IS 'nodes in use on this server';
-COMMENT ON COLUMN scru64_generators.node_id IS 'node_id of the node';
-COMMENT ON COLUMN scru64_generators.node_id_size IS 'bits of the node_id';
-COMMENT ON COLUMN scru64_generators.last_id IS 'last ID issued';
-COMMENT ON COLUMN scru64_generators.node_spec IS 'node spec that continues after the last ID';
-COMMENT ON COLUMN scru64_generators.lead IS 'time of the last ID minus the clock';
-COMMENT ON COLUMN scru64_generators.durable_until IS 'time up to which IDs can be issued before the ceiling is raised again';
-COMMENT ON COLUMN scru64_generators.counter_overflows IS 'ticks entered early because the counter was full';
-COMMENT ON COLUMN scru64_generators.clock_rollbacks IS 'times the clock was seen to go back';
-COMMENT ON COLUMN scru64_generators.waits IS 'IDs that had to wait for the clock';
 
 
 -- ---------------------------------------------------------------------------
@@ -405,25 +400,30 @@ CREATE FUNCTION scru64_watermark() RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE 
 
 COMMENT ON FUNCTION scru64_watermark() IS 'ID below which this statement sees all rows that will ever be there; a function that returns it must be STABLE';
 
-CREATE FUNCTION scru64_transactions(
+-- Reserved for scru64_transactions(), which has the rights of its owner, a superuser: who may
+-- call it sees when each of these transactions began.
+CREATE FUNCTION scru64_open_transactions(
 	OUT pid integer,
 	OUT transaction xid,
 	OUT first_id_after scru64
 ) RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 10;
 
-COMMENT ON FUNCTION scru64_transactions() IS 'open transactions that have generated IDs';
+CREATE FUNCTION scru64_transactions(
+	OUT pid integer,
+	OUT gid text,
+	OUT first_id_after scru64,
+	OUT since timestamptz
+) RETURNS SETOF record LANGUAGE sql
+	VOLATILE STRICT PARALLEL RESTRICTED ROWS 10 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT t.pid, p.gid, t.first_id_after, coalesce(a.xact_start, p.prepared)
+	FROM scru64_open_transactions() AS t
+		LEFT JOIN pg_stat_activity AS a ON a.pid = t.pid
+		LEFT JOIN pg_prepared_xacts AS p ON p.transaction = t.transaction;
+END;
 
-CREATE VIEW scru64_transactions AS
-	SELECT t.pid, p.gid, t.first_id_after, coalesce(a.xact_start, p.prepared) AS since
-	FROM scru64_transactions() t
-		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) t.pid
-		LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) t.transaction;
-
-COMMENT ON VIEW scru64_transactions IS 'open transactions that have generated IDs, which hold back the watermark';
-COMMENT ON COLUMN scru64_transactions.pid IS 'process of the transaction; null for one that is prepared';
-COMMENT ON COLUMN scru64_transactions.gid IS 'name of the prepared transaction';
-COMMENT ON COLUMN scru64_transactions.first_id_after IS 'ID that all of its IDs are after';
-COMMENT ON COLUMN scru64_transactions.since IS 'when it began, or was prepared';
+COMMENT ON FUNCTION scru64_open_transactions() IS 'open transactions that have generated IDs, for scru64_transactions()';
+COMMENT ON FUNCTION scru64_transactions() IS 'open transactions that have generated IDs, which hold back the watermark';
 
 
 -- ---------------------------------------------------------------------------
@@ -453,31 +453,12 @@ CREATE FUNCTION scru64_lease(
 
 COMMENT ON FUNCTION scru64_lease() IS 'lease of this server';
 
-CREATE VIEW scru64_lease AS
-	SELECT * FROM scru64_lease();
-
-COMMENT ON VIEW scru64_lease IS 'lease of this server';
-COMMENT ON COLUMN scru64_lease.state IS 'starting, held, "held, not renewed", "held for promotion", failing, or no worker';
-COMMENT ON COLUMN scru64_lease.node_spec IS 'node that is leased';
-COMMENT ON COLUMN scru64_lease.holder IS 'what the realm calls this server';
-COMMENT ON COLUMN scru64_lease.granted_at IS 'when the lease began, by the realm''s clock';
-COMMENT ON COLUMN scru64_lease.expires_at IS 'when it ends, by the realm''s clock';
-COMMENT ON COLUMN scru64_lease.renewed_at IS 'last success, by this server''s clock';
-COMMENT ON COLUMN scru64_lease.next_attempt_at IS 'next attempt, by this server''s clock';
-COMMENT ON COLUMN scru64_lease.failures IS 'attempts that have failed since the last success';
-COMMENT ON COLUMN scru64_lease.last_error IS 'why the last one failed';
-COMMENT ON COLUMN scru64_lease.last_error_at IS 'when it failed';
-COMMENT ON COLUMN scru64_lease.worker_pid IS 'process ID of the lease worker';
-COMMENT ON COLUMN scru64_lease.node_id_size IS 'node_id_size of the leased node';
-COMMENT ON COLUMN scru64_lease.size_changed_at IS 'when node_id_size last followed the load, by this server''s clock';
-COMMENT ON COLUMN scru64_lease.size_reason IS 'why node_id_size did so, or could not';
-
 
 -- ---------------------------------------------------------------------------
 -- By default only roles that monitor the server have these privileges
 -- ---------------------------------------------------------------------------
 
-REVOKE ALL ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() FROM PUBLIC;
-REVOKE ALL ON scru64_generators, scru64_transactions, scru64_lease FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(), scru64_lease() TO pg_monitor;
-GRANT SELECT ON scru64_generators, scru64_transactions, scru64_lease TO pg_monitor;
+REVOKE ALL ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(),
+	scru64_open_transactions(), scru64_lease() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(),
+	scru64_lease() TO pg_monitor;

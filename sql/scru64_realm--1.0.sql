@@ -36,13 +36,6 @@ COMMENT ON SCHEMA scru64_realm_internal IS 'what the functions of scru64_realm n
 -- The IDs of a lease are of the ticks after granted_at, up to its end. The next lease of
 -- any of its node_ctr values is granted at occupied_until or later. So it begins above
 -- all IDs of the lease before, and the realm need not know them.
---
--- Extension scru64 may be in any schema, also in one where others can create functions,
--- and may be moved to another one. This section alone looks into that schema. It binds
--- the type of last_id and the functions that parse node specs and show generators. From
--- here on they are called ledger.last_id%TYPE, node_ctr_range() and generators(), and
--- IDs are taken apart as bigint. Types are found in pg_catalog first; functions and
--- operators are not, if others match better.
 -- ---------------------------------------------------------------------------
 
 -- Changes that use the clock are numbered in the order in which they read it. They may commit in
@@ -83,17 +76,28 @@ CREATE FUNCTION scru64_realm_internal.node_ctr_range(node_spec text) RETURNS int
 	LANGUAGE sql IMMUTABLE STRICT
 	RETURN (SELECT scru64_realm_internal.node_ctr_range(n.node_id, n.node_id_size) FROM scru64_parse_node_spec(node_spec) AS n);
 
+-- scru64_generators() of this version: an update of extension scru64 may drop that function, and
+-- make one with more columns, which only members of pg_monitor may call.
+CREATE FUNCTION scru64_realm_internal.scru64_generators(
+	OUT node_id integer,
+	OUT node_id_size integer,
+	OUT last_id scru64,
+	OUT node_spec text,
+	OUT lead interval,
+	OUT durable_until timestamptz,
+	OUT counter_overflows bigint,
+	OUT clock_rollbacks bigint,
+	OUT waits bigint
+) RETURNS SETOF record AS '$libdir/scru64' LANGUAGE C ROWS 10;
+
 -- The nodes that this server has generated IDs of, and the ID after which each continues
 CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint)
 	RETURNS SETOF record LANGUAGE sql ROWS 10
 BEGIN ATOMIC
 	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size),
 		   scru64_realm_internal.node_ctr_range(g.node_id, g.node_id_size), n.node_prev::bigint
-	FROM scru64_generators() AS g, scru64_parse_node_spec(g.node_spec) AS n;
+	FROM scru64_realm_internal.scru64_generators() AS g, scru64_parse_node_spec(g.node_spec) AS n;
 END;
-
--- Only members of pg_monitor may call it, and the realm's owner from now on.
-GRANT EXECUTE ON FUNCTION scru64_generators() TO @extowner@;
 
 -- From here on PostgreSQL's own names come first, and then those of this script, which go
 -- to scru64_realm_internal if they say nothing else.

@@ -186,6 +186,17 @@ compat_sync_standbys_are_flags(int server_version)
 #define compat_lxid(proc) ((proc)->lxid)
 #endif
 
+/* May a role execute a function? */
+#include "utils/acl.h"
+#if PG_VERSION_NUM >= 160000
+#include "catalog/pg_proc_d.h"
+#define compat_may_execute(function, role) \
+	(object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE) == ACLCHECK_OK)
+#else
+#define compat_may_execute(function, role) \
+	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
+#endif
+
 /* Functions that do not return: spelled so from 18 on. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn		pg_attribute_noreturn()

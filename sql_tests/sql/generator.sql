@@ -118,7 +118,7 @@ SELECT set_config('scru64.node_spec', scru64_from_parts(now() + '1 hour', 42 << 
 SELECT code, message FROM test.error_of('SELECT scru64_check()');
 SET scru64.node_spec = '0x3fff/16';
 SELECT scru64_check();
-SELECT count(*) FROM scru64_generators WHERE node_id = 16383 AND node_id_size = 16;
+SELECT count(*) FROM scru64_generators() WHERE node_id = 16383 AND node_id_size = 16;
 SET scru64.node_spec = '0x3fff0/20';
 SELECT scru64_node_ctr(scru64_generate()) >> 4 AS node_id;
 SET scru64.node_spec = '42/8';
@@ -215,9 +215,9 @@ SELECT node_id = :node_id AS node_id, node_id_size, pg_temp.tick(last_id) - (:pr
 	   node_spec = last_id || '/16' AS resumable,
 	   lead BETWEEN interval '1 second' AND interval '9 seconds' AS lead,
 	   counter_overflows, clock_rollbacks, waits
-FROM scru64_generators WHERE node_id = :node_id AND node_id_size = 16;
+FROM scru64_generators() WHERE node_id = :node_id AND node_id_size = 16;
 -- Its node_spec continues.
-SELECT node_spec, last_id::bigint AS last FROM scru64_generators
+SELECT node_spec, last_id::bigint AS last FROM scru64_generators()
 WHERE node_id = :node_id AND node_id_size = 16 \gset
 SET scru64.node_spec = :'node_spec';
 SELECT scru64_generate()::bigint - :last AS distance;
@@ -237,7 +237,7 @@ RETURN (
 );
 SELECT e.code, e.message, pg_temp.masked(e.detail, :far::scru64) AS detail, e.hint
 FROM test.error_of('SELECT scru64_generate()') AS e;
-SELECT count(*) FROM scru64_generators WHERE node_id = 44 AND node_id_size = 8 AND lead > interval '1 minute';
+SELECT count(*) FROM scru64_generators() WHERE node_id = 44 AND node_id_size = 8 AND lead > interval '1 minute';
 SET scru64.node_spec = '44/8';
 SELECT pg_temp.is_now();
 -- The last ID there is
@@ -254,7 +254,7 @@ SET scru64.node_spec = '0x2a0/12';
 SELECT e.code, e.message, pg_temp.masked(e.detail, :'id') AS detail, e.hint
 FROM test.error_of('SELECT scru64_generate()') AS e;
 SELECT e.code, e.message FROM test.error_of('SELECT count(*) FROM scru64_generate(10)') AS e;
-SELECT count(*) FROM scru64_generators WHERE node_id = 672;
+SELECT count(*) FROM scru64_generators() WHERE node_id = 672;
 -- A neighbour is none.
 SET scru64.node_spec = '0x2b0/12';
 SELECT scru64_node_ctr(scru64_generate()) >> 12 AS node_id;
@@ -274,12 +274,12 @@ SELECT scru64_node_ctr(scru64_generate()) >> 12 AS node_id;
 -- The smallest node: a tick has two IDs. It runs ahead of the clock, and counts.
 --
 SET scru64.node_spec = '0x1bffff/23';
-SELECT coalesce(sum(counter_overflows), 0) AS overflows FROM scru64_generators
+SELECT coalesce(sum(counter_overflows), 0) AS overflows FROM scru64_generators()
 WHERE node_id = 1835007 AND node_id_size = 23 \gset
 SELECT count(*), count(DISTINCT id) AS different, max(pg_temp.tick(id)) - min(pg_temp.tick(id)) >= 8 AS ahead
 FROM scru64_generate(20) AS g (id);
 SELECT counter_overflows - :overflows >= 8 AS overflows, lead > interval '0' AS ahead
-FROM scru64_generators WHERE node_id = 1835007 AND node_id_size = 23;
+FROM scru64_generators() WHERE node_id = 1835007 AND node_id_size = 23;
 
 --
 -- In a read-only transaction, which nextval() refuses
@@ -306,8 +306,8 @@ SELECT count(*) FILTER (WHERE node_id NOT BETWEEN 0 AND (1 << node_id_size) - 1)
 	   count(*) FILTER (WHERE counter_overflows < 0 OR clock_rollbacks < 0 OR waits < 0) AS bad_count,
 	   count(*) = count(DISTINCT (node_id, node_id_size)) AS one_row_a_node,
 	   count(*) > 10 AS many
-FROM scru64_generators;
-SELECT node_id, node_id_size FROM scru64_generators
+FROM scru64_generators();
+SELECT node_id, node_id_size FROM scru64_generators()
 WHERE node_id_size = 8 AND node_id IN (40, 41, 42, 44, 47)
 ORDER BY node_id, node_id_size;
 

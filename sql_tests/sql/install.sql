@@ -101,7 +101,7 @@ CREATE INDEX item_brin ON item USING brin (id);
 CREATE INDEX item_multi ON item USING brin (id hidden.scru64_minmax_multi_ops);
 CREATE INDEX item_bloom ON item USING brin (id hidden.scru64_bloom_ops);
 SELECT node_spec <> '', last_id::text = (SELECT hidden.max(id)::text FROM item)
-FROM hidden.scru64_generators WHERE node_id = 128 AND node_id_size = 8;
+FROM hidden.scru64_generators() WHERE node_id = 128 AND node_id_size = 8;
 
 -- With nothing in search_path
 SET search_path = '';
@@ -152,7 +152,7 @@ WHERE e.extname = 'scru64' AND o.type <> 'cast';
 SELECT count(*) AS left_behind FROM pg_class WHERE relnamespace = 'hidden'::regnamespace;
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'item'::regclass;
 INSERT INTO item (n) VALUES (1004);
-SELECT count(*) FROM other.scru64_generators WHERE node_id = 128 AND node_id_size = 8;
+SELECT count(*) FROM other.scru64_generators() WHERE node_id = 128 AND node_id_size = 8;
 SET search_path = public, other;
 SELECT count(*), count(*) FILTER (WHERE id > '0u2pf62ji4ba') AS gt, min(id) FROM item;
 SELECT count(*) FROM item AS a JOIN item AS b USING (id);
@@ -199,7 +199,7 @@ CREATE TABLE item (id scru64 DEFAULT scru64_generate() PRIMARY KEY);
 INSERT INTO item VALUES ('0u2pf62ji4b9');
 SELECT * FROM item;
 -- It is theirs to use and to remove, and no way around a privilege.
-SELECT * FROM scru64_generators;
+SELECT * FROM scru64_generators();
 SELECT * FROM scru64_generators();
 SET scru64.node_spec = '0x80/8';
 ALTER FUNCTION scru64_node_ctr(scru64) SECURITY DEFINER;

@@ -27,7 +27,7 @@ FROM unnest(ARRAY['TABLE scru64_generators', 'SELECT scru64_generators()', 'SELE
 RESET ROLE;
 GRANT pg_monitor TO regress_scru64_monitor;
 SET ROLE regress_scru64_monitor;
-SELECT node_id FROM scru64_generators WHERE node_id = 98 AND node_id_size = 8;
+SELECT node_id FROM scru64_generators() WHERE node_id = 98 AND node_id_size = 8;
 SELECT node_id FROM scru64_generators() WHERE node_id = 98 AND node_id_size = 8;
 SELECT scru64_ceiling() > 'epoch' AS is_shown;
 SELECT scru64_check();

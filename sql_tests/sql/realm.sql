@@ -380,10 +380,10 @@ SELECT lease_id, node_spec FROM scru64_realm.lease(22, 'one', '1 hour', node_id 
 SET LOCAL scru64.node_spec = :'node_spec';
 SELECT scru64_generate() > split_part(:'node_spec', '/', 1)::scru64 AS after_its_start;
 SET LOCAL scru64.node_spec = '';
-SELECT scru64_realm.release(:'lease_id', last_id) FROM scru64_generators WHERE node_id = 4000001;
+SELECT scru64_realm.release(:'lease_id', last_id) FROM scru64_generators() WHERE node_id = 4000001;
 UPDATE test_clock SET now = now + '1 minute';
 SELECT node_spec FROM scru64_realm.lease(22, 'two', '1 hour', node_id => 4000001) \gset
-SELECT split_part(:'node_spec', '/', 1)::scru64 > last_id AS after_its_end FROM scru64_generators WHERE node_id = 4000001;
+SELECT split_part(:'node_spec', '/', 1)::scru64 > last_id AS after_its_end FROM scru64_generators() WHERE node_id = 4000001;
 ROLLBACK;
 
 --

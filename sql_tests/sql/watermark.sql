@@ -115,7 +115,7 @@ ROLLBACK;
 SELECT scru64_watermark() > :'mine' AS is_above;
 INSERT INTO scru64_events (n) SELECT 1 / (10 - n) FROM generate_series(8, 12) AS n;
 SELECT * FROM test.below();
-SELECT count(*) FROM scru64_transactions;
+SELECT count(*) FROM scru64_transactions();
 
 --
 -- Snapshots
@@ -193,21 +193,21 @@ CREATE ROLE regress_scru64_user;
 CREATE ROLE regress_scru64_monitor;
 GRANT pg_monitor TO regress_scru64_monitor;
 GRANT SELECT ON scru64_events TO regress_scru64_user;
-SELECT count(*) FROM scru64_transactions;
+SELECT count(*) FROM scru64_transactions();
 BEGIN;
-SELECT count(*) FROM scru64_transactions;
+SELECT count(*) FROM scru64_transactions();
 INSERT INTO scru64_events (n) VALUES (7) RETURNING id AS mine \gset
 SELECT pid = pg_backend_pid() AS is_mine, gid, first_id_after < :'mine' AS is_before, since = now() AS is_its_time
-FROM scru64_transactions;
+FROM scru64_transactions();
 -- The watermark is the ID after that.
-SELECT scru64_watermark()::bigint - first_id_after::bigint AS difference FROM scru64_transactions;
+SELECT scru64_watermark()::bigint - first_id_after::bigint AS difference FROM scru64_transactions();
 SET LOCAL ROLE regress_scru64_monitor;
 SELECT pid = pg_backend_pid() AS is_mine, gid, first_id_after < :'mine' AS is_before, since = now() AS is_its_time
-FROM scru64_transactions;
+FROM scru64_transactions();
 ROLLBACK;
-SELECT count(*) FROM scru64_transactions;
+SELECT count(*) FROM scru64_transactions();
 SET ROLE regress_scru64_user;
-SELECT count(*) FROM scru64_transactions;
+SELECT count(*) FROM scru64_transactions();
 \echo :SQLSTATE
 SELECT count(*) FROM scru64_transactions();
 \echo :SQLSTATE

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * server.c
- *		For administrators: the rows of the views, scru64_node_spec(), scru64_ceiling(),
- *		scru64_set_ceiling().
+ *		For administrators: scru64_generators(), scru64_lease(), scru64_node_spec(),
+ *		scru64_ceiling(), scru64_set_ceiling().
  *
  *-------------------------------------------------------------------------
  */
@@ -13,6 +13,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
@@ -41,10 +42,19 @@ spec_text(Scru64Node node, uint64 node_prev)
 	return CStringGetTextDatum(text);
 }
 
+/* How far an ID's time is ahead of the clock: an interval */
+static Datum
+lead_of(uint64 id)
+{
+	return DirectFunctionCall2(timestamp_mi,
+							   TimestampTzGetDatum(time_of_tick(scru64_get_timestamp(id))),
+							   TimestampTzGetDatum(GetCurrentTimestamp()));
+}
+
 /*
  * scru64_generators() -> setof record
  *
- * One row for each node in use on this server; last_id is null for a node that
+ * One row for each node in use on this server; last_id and lead are null for a node that
  * has issued none.
  */
 Datum
@@ -59,20 +69,23 @@ scru64_generators(PG_FUNCTION_ARGS)
 	for (int i = 0; i < count; i++)
 	{
 		const NodeReport *report = &reports[i];
+		bool		has_issued = node_state_is_id(report->state);
 		Datum		values[] = {
 			Int32GetDatum((int32) report->node.node_id),
 			Int32GetDatum((int32) report->node.node_id_size),
 			Int64GetDatum((int64) report->state),
 			/* continues after all IDs of the node */
 			spec_text(report->node, node_state_tick(report->state) > 0 ? report->last_id : 0),
+			has_issued ? lead_of(report->state) : (Datum) 0,
 			TimestampTzGetDatum(time_of_tick(durable)),
 			Int64GetDatum((int64) report->counts[NODE_OVERFLOWS]),
 			Int64GetDatum((int64) report->counts[NODE_ROLLBACKS]),
 			Int64GetDatum((int64) report->counts[NODE_WAITS])
 		};
 		bool		nulls[lengthof(values)] = {
-			[2] = !node_state_is_id(report->state),
-			[4] = durable == 0
+			[2] = !has_issued,
+			[4] = !has_issued,
+			[5] = durable == 0
 		};
 
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

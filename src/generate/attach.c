@@ -18,6 +18,7 @@
 
 #include "pg_compat.h"
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
@@ -106,14 +107,16 @@ attach_configured(void)
 /*
  * Prepare to find the slot.
  *
- * Test for recovery only here: a server that has left recovery never returns to it while
- * the session is connected.
+ * Test only here for what does not change in a process: it never becomes a parallel worker,
+ * and a server that has left recovery does not return to it.
  */
 static void
 prepare_to_attach(void)
 {
 	if (RecoveryInProgress())
 		generate_in_recovery();
+	if (IsParallelWorker())
+		generate_in_parallel_worker();
 	check_server_settings();
 	/* an error must not leave a slot with another node's key */
 	detach_node();

@@ -36,6 +36,7 @@
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
+PG_FUNCTION_INFO_V1(scru64_generate_in_copy);
 
 /* What a call of next_slowly() has waited for */
 typedef struct Call
@@ -199,11 +200,13 @@ next_by_rules(Call *call, uint64_t *next)
 static pg_attribute_always_inline bool
 next_at_once(uint64_t *next)
 {
-	uint64		now = clock_tick();
+	uint64		now;
 	uint64		state;
 
 	if (unlikely(session_node.slot == NULL))
 		return false;
+	node_slot_prefetch(session_node.slot);
+	now = clock_tick();
 	if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)) ||
 		unlikely(!generator_increment(&session_node.generator, state, now,
 									  allowance_ticks(), next)) ||
@@ -248,6 +251,14 @@ next_id(void)
 /* scru64_generate() -> scru64: the next ID of the session's node. */
 Datum
 scru64_generate(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT64(next_id());
+}
+
+/* scru64_generate_in_copy(internal) -> scru64: the same; see generate_support.c. */
+Datum
+scru64_generate_in_copy(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
 	PG_RETURN_INT64(next_id());

@@ -79,6 +79,17 @@ generate_in_recovery(void)
 			 errhint("Generate IDs on the primary. If a connection pooler sent the query here, it must treat this function as one that writes.")));
 }
 
+/* 25000: as PreventCommandIfParallelMode(), and a hint */
+void
+generate_in_parallel_worker(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+			 errmsg("cannot execute %s during a parallel operation", "scru64_generate()"),
+			 errdetail("A parallel worker generates no IDs."),
+			 errhint("Mark the function that calls it as PARALLEL RESTRICTED.")));
+}
+
 /* 55000 */
 void
 node_spec_not_set(void)
@@ -146,7 +157,7 @@ clock_behind(uint64 state)
 
 /*
  * For a DETAIL: when the last attempt to get or renew the lease failed, or nothing.  Why a
- * call of the realm failed is in the log and the view: it may name the realm's host and user.
+ * call of the realm failed is in the log and scru64_lease(): it may name the realm's host and user.
  */
 static const char *
 failure_text(const LeaseInfo *info, const char *attempt)
@@ -172,8 +183,8 @@ no_lease(const LeaseInfo *info, bool has_worker_slot)
 					   "The lease worker has not got one yet."),
 			 !has_worker_slot ?
 			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
-			 errhint("See the view %s and the server log. It is tried again and again.",
-					 "scru64_lease")));
+			 errhint("See %s and the server log. It is tried again and again.",
+					 "scru64_lease()")));
 }
 
 /* 55000; tick: of the next ID */
@@ -186,8 +197,8 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 			 errdetail("It ends at %s by the realm's clock, and the next ID is of %s.%s%s",
 					   time_text(info->expires_at), time_text(time_of_tick(tick)),
 					   info->last_error_at != 0 ? " " : "", failure_text(info, "renew it")),
-			 errhint("See the view %s: either the realm cannot be reached, or this server's clock, or the last ID before it was started, is ahead of the realm's clock.",
-					 "scru64_lease")));
+			 errhint("See %s: either the realm cannot be reached, or this server's clock, or the last ID before it was started, is ahead of the realm's clock.",
+					 "scru64_lease()")));
 }
 
 /*

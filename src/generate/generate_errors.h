@@ -12,6 +12,7 @@
 #include "shmem/slot.h"
 
 pg_noreturn extern void generate_in_recovery(void);
+pg_noreturn extern void generate_in_parallel_worker(void);
 pg_noreturn extern void node_spec_not_set(void);
 pg_noreturn extern void node_overlaps(const NodeReport *conflict);
 pg_noreturn extern void clock_behind(uint64 state);

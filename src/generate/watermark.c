@@ -52,7 +52,7 @@
 #include "shmem/writers.h"
 
 PG_FUNCTION_INFO_V1(scru64_watermark);
-PG_FUNCTION_INFO_V1(scru64_transactions);
+PG_FUNCTION_INFO_V1(scru64_open_transactions);
 
 /*
  * Fast-forward a node to the end of a tick, if its state is still *state.  If a session was
@@ -157,7 +157,7 @@ bound_of_open(void)
 
 	if (TransactionIdIsValid(unknown))
 		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
-					 "End it: the view scru64_transactions has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
+					 "End it: scru64_transactions() has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
 	return bound;
 }
 
@@ -258,13 +258,13 @@ scru64_watermark(PG_FUNCTION_ARGS)
 }
 
 /*
- * scru64_transactions() -> setof record
+ * scru64_open_transactions() -> setof record
  *
- * The open transactions that have issued IDs: the process, or the prepared transaction,
+ * For scru64_transactions().  The open transactions that have issued IDs: the process, or the prepared transaction,
  * and a bound below all its IDs.
  */
 Datum
-scru64_transactions(PG_FUNCTION_ARGS)
+scru64_open_transactions(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 

@@ -30,7 +30,7 @@
  *	  the ceiling from the WAL.
  *
  * A lease's ticks and timestamps are by the realm's clock, the times of attempts by the
- * monotonic clock, and the times of attempts in the view by this server's clock.
+ * monotonic clock, and the times of attempts in scru64_lease() by this server's clock.
  *
  *-------------------------------------------------------------------------
  */

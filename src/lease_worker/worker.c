@@ -107,7 +107,7 @@ note_failure(Worker *worker, const RealmCall *call)
 			 errdetail("%ld attempts have failed since the last success.",
 					   (long) info->failures),
 			 !call->other_realm ?
-			 errhint("It is tried again and again. See the view %s.", "scru64_lease") :
+			 errhint("It is tried again and again. See %s.", "scru64_lease()") :
 			 *scru64_realm_id != '\0' ?
 			 errhint("If the first realm is the one to lease from, set \"%s\" to its ID when that realm grants leases.",
 					 "scru64.realm_id") :

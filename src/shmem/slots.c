@@ -142,10 +142,7 @@ init_writers(NodeSlots *slots)
 	slots->n_writers = MaxBackends;
 	slots->n_prepared = max_prepared();
 	for (int i = 0; i < slots->n_writers; i++)
-	{
-		pg_atomic_init_u64(&slots->writers[i].bound, 0);
-		pg_atomic_init_u32(&slots->writers[i].lxid, 0);
-	}
+		pg_atomic_init_u64(&slots->writers[i], 0);
 }
 
 static void

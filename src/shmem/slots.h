@@ -74,14 +74,10 @@ typedef struct Watermark
 } Watermark;
 
 /*
- * The entry of a process for its open transaction; see writers.c.  Unpadded: a transaction
- * writes to it only twice.
+ * The entry of a process for its open transaction; see writers.c.  All IDs of the transaction
+ * are above this; 0: there are none.  Unpadded: a transaction writes to it only twice.
  */
-typedef struct Writer
-{
-	pg_atomic_uint64 bound;		/* its IDs are above this; 0: it has none */
-	pg_atomic_uint32 lxid;		/* the transaction, as its process numbers it */
-} Writer;
+typedef pg_atomic_uint64 Writer;
 
 /* The entry of a prepared transaction */
 typedef struct PreparedWriter

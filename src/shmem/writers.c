@@ -10,15 +10,10 @@
  *
  * What guards what:
  *
- *	Writer.bound		atomic.  The process and its parallel workers lower it; the process
- *						clears it when its transaction is over.
- *	Writer.lxid			atomic.  The transaction of the bound, written before the bound.  A
- *						process that has not loaded the library never clears a bound that its
- *						workers have advertised, so readers compare lxid with the transaction
- *						that the process has open.
- *	PreparedWriter		NodeSlots.prepared_lock.  Its holder asks PostgreSQL which transactions
- *						are in progress; the entries of all others are free.  This may read
- *						from disk and raise an error, and the abort releases the lock.
+ *	Writer			atomic.  Only its process writes to it.
+ *	PreparedWriter	NodeSlots.prepared_lock.  Its holder asks PostgreSQL which transactions are
+ *					in progress; the entries of all others are free.  This may read from disk
+ *					and raise an error, and the abort releases the lock.
  *
  * Invariants:
  *
@@ -34,7 +29,6 @@
 
 #include "pg_compat.h"
 
-#include "access/parallel.h"
 #include "access/transam.h"
 #include "access/twophase.h"
 #include "access/xact.h"
@@ -51,26 +45,11 @@
 
 uint64		advertised = NOTHING_ADVERTISED;
 
-/* Had the leader of this parallel worker loaded the library when the worker started? */
-static bool leader_watches = true;
-
-/* The session's entry and process; a parallel worker uses its leader's. */
+/* The session's entry */
 static Writer *
-entry_of_session(PGPROC **proc)
+entry_of_session(void)
 {
-	*proc = IsParallelWorker() ? MyProc->lockGroupLeader : MyProc;
-	return &node_slots->writers[compat_proc_number(*proc)];
-}
-
-/* Lower a bound to last, unless it is lower; 0 is above all. */
-static void
-lower_bound(Writer *writer, uint64 last)
-{
-	uint64		bound = pg_atomic_read_u64(&writer->bound);
-
-	while ((bound == 0 || bound > last) &&
-		   !pg_atomic_compare_exchange_u64(&writer->bound, &bound, last))
-		;
+	return &node_slots->writers[compat_proc_number(MyProc)];
 }
 
 /*
@@ -82,41 +61,13 @@ lower_bound(Writer *writer, uint64 last)
 pg_noinline void
 advertise(uint64 last)
 {
-	Writer	   *writer;
-	PGPROC	   *proc;
-
-	if (!leader_watches && max_prepared_xacts > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("parallel worker cannot generate IDs for a session that has not loaded scru64"),
-				 errdetail("If the session prepared its transaction, scru64_watermark() would not know of the worker's IDs."),
-				 errhint("Add scru64 to \"%s\" or \"%s\".",
-						 "shared_preload_libraries", "session_preload_libraries")));
-	advertised = node_slots->n_writers > 0 ? last : 0;
 	if (node_slots->n_writers == 0)
+	{
+		advertised = 0;
 		return;
-	writer = entry_of_session(&proc);
-	pg_atomic_write_u32(&writer->lxid, compat_lxid(proc));
-	lower_bound(writer, last);
-}
-
-/*
- * The bound of a process's open transaction; 0 if there is none.
- *
- * Ordering: none between bound and lxid.  A reader must not miss a transaction if it has read
- * a node's state with an ID of the transaction.  Then it sees all that advertise() and
- * PostgreSQL have written before this ID (litmus: entry-owner).
- */
-static uint64
-bound_of_entry(int number)
-{
-	Writer	   *writer = &node_slots->writers[number];
-	uint64		bound = pg_atomic_read_u64(&writer->bound);
-
-	if (bound == 0)
-		return 0;
-	return pg_atomic_read_u32(&writer->lxid) ==
-		*(volatile LocalTransactionId *) &compat_lxid(&ProcGlobal->allProcs[number]) ? bound : 0;
+	}
+	advertised = last;
+	pg_atomic_write_u64(entry_of_session(), last);
 }
 
 /* The first ID above a bound; above all IDs if there is no bound. */
@@ -165,7 +116,7 @@ writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 		LWLockRelease(&node_slots->prepared_lock);
 		return *bound != 0;
 	}
-	*bound = bound_of_entry(number);
+	*bound = pg_atomic_read_u64(&node_slots->writers[number]);
 	*pid = ProcGlobal->allProcs[number].pid;
 	return *bound != 0 && *pid != 0;
 }
@@ -185,7 +136,7 @@ writers_bound(TransactionId *unknown)
 
 	*unknown = InvalidTransactionId;
 	for (int i = 0; i < node_slots->n_writers; i++)
-		least = least_of(least, first_after(bound_of_entry(i)));
+		least = least_of(least, first_after(pg_atomic_read_u64(&node_slots->writers[i])));
 	LWLockAcquire(&node_slots->prepared_lock, LW_SHARED);
 	for (int i = 0; i < node_slots->n_prepared; i++)
 	{
@@ -233,23 +184,13 @@ note_recovered_prepared(void)
 	}
 }
 
-/*
- * The transaction is about to be prepared.  Its parallel workers may have generated IDs, even
- * if the session has generated none, and has not attached the shared memory yet.
- */
+/* The transaction is about to be prepared. */
 static void
 before_prepare(void)
 {
-	uint64		bound;
-
-	/* PostgreSQL is about to raise an error */
-	if (max_prepared_xacts == 0)
-		return;
-	if (!try_slots() || node_slots->n_writers == 0)
-		return;
-	bound = bound_of_entry(compat_proc_number(MyProc));
-	if (bound != 0)
-		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), bound);
+	/* with no room for prepared transactions, PostgreSQL is about to raise an error */
+	if (advertised != NOTHING_ADVERTISED && node_slots->n_prepared > 0)
+		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), advertised);
 }
 
 /*
@@ -259,15 +200,9 @@ before_prepare(void)
 static void
 after_transaction(void)
 {
-	Writer	   *writer;
-	PGPROC	   *proc;
-
+	if (advertised != NOTHING_ADVERTISED && node_slots->n_writers > 0)
+		pg_atomic_write_u64(entry_of_session(), 0);
 	advertised = NOTHING_ADVERTISED;
-	if (node_slots == NULL || node_slots->n_writers == 0 || IsParallelWorker())
-		return;
-	writer = entry_of_session(&proc);
-	if (pg_atomic_read_u64(&writer->bound) != 0)
-		pg_atomic_write_u64(&writer->bound, 0);
 }
 
 static void
@@ -280,25 +215,21 @@ at_transaction_event(XactEvent event, void *arg)
 			before_prepare();
 			break;
 		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
 		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
 		case XACT_EVENT_PREPARE:
 			after_transaction();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
 			break;
 	}
 }
 
-/*
- * Call this when the library is loaded.  A parallel worker loads its leader's libraries when
- * it starts, and other libraries when it needs them.
- */
+/* Call this when the library is loaded. */
 void
 watch_transactions(void)
 {
-	leader_watches = !IsParallelWorker() || InitializingParallelWorker;
 	RegisterXactCallback(at_transaction_event, NULL);
 }

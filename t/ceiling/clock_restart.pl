@@ -131,7 +131,7 @@ foreach my $time (1 .. 2)
 
 	go_down_to($spec, '-3', $name);
 	generate($spec, $name);
-	is($node->safe_psql('postgres', "SELECT sum(waits) FROM scru64_generators"), '0', "$name: nobody had to wait");
+	is($node->safe_psql('postgres', "SELECT sum(waits) FROM scru64_generators()"), '0', "$name: nobody had to wait");
 	set_clock($node, '+0');
 	sleep(0.3);
 }

@@ -66,7 +66,7 @@ sub first_id
 	my ($id, $lead, $waits) = split(/\|/, $node->safe_psql('postgres', qq(
 SET scru64.node_spec = '$spec';
 SELECT id, extract(epoch FROM scru64_timestamp(id) - clock_timestamp()),
-	(SELECT sum(waits) FROM scru64_generators)
+	(SELECT sum(waits) FROM scru64_generators())
 FROM scru64_generate() id)));
 
 	record_ids(\%received, $spec, [$id]);
@@ -144,7 +144,7 @@ sub kill_when_ahead
 	ok( $node->poll_query_until(
 			'postgres', qq(
 SELECT lead BETWEEN interval '$lead s' - interval '600 ms' AND interval '$lead s' AND waits > 0
-FROM scru64_generators
+FROM scru64_generators()
 WHERE node_id || '/' || node_id_size = '$spec')),
 		"$name: the node is ahead by the allowance");
 	kill_server($node);

@@ -125,7 +125,7 @@ go_through('each three times', shuffle(@all, @all, @all));
 			'switch_some@5' => "\\set node random(0, $holders - 1)\nSELECT give_batch(:node)",
 			'watch_switch@1' => q(INSERT INTO watched
 SELECT count(*), count(DISTINCT (node_id, node_id_size)), count(*) FILTER (WHERE scru64_node_ctr(last_id) >> 13 <> node_id OR node_id_size <> 11)
-FROM scru64_generators;)
+FROM scru64_generators();)
 		});
 	foreach my $line (split(/\n/, $node->safe_psql('postgres', "SELECT node || '/11', array_to_string(ids, '|') FROM batches")))
 	{

@@ -271,7 +271,7 @@ sub no_id
 	my ($out, $err) = try_statement($session, "SELECT give('$spec', 1)");
 
 	like($err, qr/ERROR:  58000: .*\nDETAIL: .*$clock.*\nHINT: .*clock/, "$name: error 58000 with the clock");
-	is($node->safe_psql('postgres', "SELECT ($count), count(*) > 5 FROM scru64_generators WHERE node_id_size = 8"),
+	is($node->safe_psql('postgres', "SELECT ($count), count(*) > 5 FROM scru64_generators() WHERE node_id_size = 8"),
 		"$before|t", "$name: no ID, and the view works");
 	return;
 }

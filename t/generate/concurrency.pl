@@ -77,7 +77,7 @@ FROM ids
 is($node->safe_psql('postgres', q(
 SELECT node_id, node_id_size, last_id = (SELECT max(id) FROM ids),
 	counter_overflows > 0, clock_rollbacks
-FROM scru64_generators WHERE node_id_size = 12
+FROM scru64_generators() WHERE node_id_size = 12
 )),
 	'700|12|t|t|0', 'the view shows the last ID and counts the overflows');
 

@@ -94,7 +94,7 @@ sub idle
 sub nodes_in_view
 {
 	return $node->safe_psql('postgres',
-		"SELECT string_agg(node_id || '/' || node_id_size, ' ' ORDER BY node_id_size, node_id) FROM scru64_generators");
+		"SELECT string_agg(node_id || '/' || node_id_size, ' ' ORDER BY node_id_size, node_id) FROM scru64_generators()");
 }
 
 # 42 is 00101010 and 0x2a0 is 001010100000; 0x2b0 is 43 with four bits more.
@@ -154,7 +154,7 @@ set_parameter($node, 'scru64.rollback_allowance', '5s', values %sessions);
 generates_ok('3/23', 'a node runs ahead of the clock', 30);
 set_parameter($node, 'scru64.rollback_allowance', '1s', values %sessions);
 let_pass(1.5);
-is($node->safe_psql('postgres', "SELECT lead > '500 ms' FROM scru64_generators WHERE node_id_size = 23"),
+is($node->safe_psql('postgres', "SELECT lead > '500 ms' FROM scru64_generators() WHERE node_id_size = 23"),
 	't', 'its last ID is ahead of the clock');
 overlaps_ok('1/22', '1/22', '3/23', 'a node that covers it is refused');
 my $tries = 0;

@@ -44,7 +44,7 @@ my ($ret, $out, $err) = $node->psql(
 SET statement_timeout = '1s';
 SET scru64.node_spec = '9/8';
 SELECT count(*) FROM scru64_generate(1000);
-SELECT node_id, waits > 0 FROM scru64_generators ORDER BY node_id;
+SELECT node_id, waits > 0 FROM scru64_generators() ORDER BY node_id;
 ));
 is($out, "1000\n1|t\n9|f", 'meanwhile another node generates');
 is($err, '', 'without an error');
@@ -80,7 +80,7 @@ cmp_ok($elapsed, '<', (100 - 39) * $tick_ms + 3000, 'and not much more');
 is($node->safe_psql('postgres', q(
 SELECT counter_overflows, waits BETWEEN 20 AND 61, clock_rollbacks,
 	last_id = (SELECT max(id) FROM ids WHERE node = '1/23')
-FROM scru64_generators WHERE node_id = 1
+FROM scru64_generators() WHERE node_id = 1
 )),
 	'99|t|0|t', 'the view counts overflows and waits');
 
@@ -103,7 +103,7 @@ sub end_wait
 set_parameter($node, 'scru64.rollback_allowance', '1min', $waiting, $controller);
 $waiting->query_safe($saturate);
 set_parameter($node, 'scru64.rollback_allowance', '31s', $waiting, $controller);
-my $waits = $node->safe_psql('postgres', 'SELECT waits FROM scru64_generators WHERE node_id = 3');
+my $waits = $node->safe_psql('postgres', 'SELECT waits FROM scru64_generators() WHERE node_id = 3');
 
 foreach my $round (1 .. 3)
 {
@@ -113,7 +113,7 @@ foreach my $round (1 .. 3)
 	($out, $err) = try_statement($waiting, 'SELECT 1');
 	like($err, qr/ERROR:  57014: canceling statement due to user request/, "that is the error, $round");
 }
-is($node->safe_psql('postgres', "SELECT waits - $waits FROM scru64_generators WHERE node_id = 3"),
+is($node->safe_psql('postgres', "SELECT waits - $waits FROM scru64_generators() WHERE node_id = 3"),
 	'3', 'the view counts a wait once, however long it is and whatever its end');
 
 $elapsed = $controller->query_safe('SELECT extract(epoch FROM clock_timestamp()) * 1000');

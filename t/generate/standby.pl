@@ -111,9 +111,9 @@ SELECT count(*) FROM event e JOIN old_event o ON e.id = o.id::scru64)),
 	}
 
 	# the view can be read, and shows no node, for none is in use here
-	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'),
+	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators()'),
 		'0', "$mode: the view on the standby");
-	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators', extra_params => [ '-U', 'monitor' ]),
+	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]),
 		'0', "$mode: the view on the standby, for a role that monitors");
 
 	# After promotion the same session may generate, and new ones may; with a
@@ -133,7 +133,7 @@ FROM ids WHERE n = 0;
 		'1000|1000|0', "$mode: a new session generates");
 	is($standby->safe_psql('postgres', q(
 SELECT node_id, node_id_size, last_id = (SELECT max(id) FROM ids WHERE n = 0)
-FROM scru64_generators WHERE last_id IS NOT NULL
+FROM scru64_generators() WHERE last_id IS NOT NULL
 )),
 		'43|8|t', "$mode: the view shows its node");
 	is($standby->safe_psql('postgres', q(

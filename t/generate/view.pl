@@ -46,7 +46,7 @@ sub wait_for_last_of
 	my $waits = in_view($node, $spec, 'waits') || 0;
 	my ($session, $monitor) = map { open_session($node) } (1 .. 2);
 	my $look = "SELECT coalesce(sum(waits), 0), state = 'idle' AND query LIKE 'SELECT max%' FROM pg_stat_activity
-LEFT JOIN scru64_generators ON node_id || '/' || node_id_size = '$spec' WHERE pid = $session->{pid} GROUP BY state, query";
+LEFT JOIN scru64_generators() ON node_id || '/' || node_id_size = '$spec' WHERE pid = $session->{pid} GROUP BY state, query";
 
 	$session->query_safe("SET scru64.node_spec = '$spec'");
 	start_statement($session, "SELECT max(id) FROM scru64_generate($count) id");
@@ -69,7 +69,7 @@ LEFT JOIN scru64_generators ON node_id || '/' || node_id_size = '$spec' WHERE pi
 #
 # durable_until and lead
 #
-is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), '0', 'no node before the first ID');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators()'), '0', 'no node before the first ID');
 my $id = last_of('1/8', 1);
 is( in_view($node, '1/8', qq(
 last_id, node_spec, tick_of(durable_until) - tick_of(clock_timestamp()),
@@ -88,7 +88,7 @@ foreach (1 .. 60)
 {
 	$session->query_safe('SELECT scru64_generate()');
 	my ($covered, $until) =
-	  split(/\|/, $session->query_safe('SELECT last_id <= scru64_max(durable_until), durable_until FROM scru64_generators'));
+	  split(/\|/, $session->query_safe('SELECT last_id <= scru64_max(durable_until), durable_until FROM scru64_generators()'));
 
 	$above++ if $covered ne 't';
 	$raises++ if $until ne $before;
@@ -105,7 +105,7 @@ my $start = 'LOG:  node \\d+/\\d+ starts after .*, which is ahead of the clock';
 is(scalar(logged($node, $start)), 0, 'no node starts ahead of the clock at first');
 $node->stop('immediate');
 start_server($node, set_monotonic => 1);
-is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), '0', 'after a restart: no node before the first ID');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators()'), '0', 'after a restart: no node before the first ID');
 $id = last_of('2/8', 1);
 cmp_ok($node->safe_psql('postgres', "SELECT tick_of('$id'::scru64)"), '>', $durable, 'after a restart: the first ID is above durable_until');
 is(in_view($node, '1/8', '1'), '', 'after a restart: another node is not there');

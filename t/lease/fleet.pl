@@ -93,7 +93,7 @@ foreach my $case ([ 'configured', 'postgres', '201/8', 'role' ], [ 'postgres', '
 	my $node = lease_of($server_b);
 	$server_b->safe_psql('postgres', "SELECT scru64_generate(); SELECT set_config('scru64.node_spec', n || '/16', false), scru64_generate(3) FROM generate_series(60000, 60199) n; SET scru64.node_spec = ''; SELECT scru64_generate()");
 	is(lease_of($server_b), $node, 'after 200 configured nodes: the same lease');
-	is($server_b->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE node_id || '/' || node_id_size = '$node'"), 1, 'and its slot');
+	is($server_b->safe_psql('postgres', "SELECT count(*) FROM scru64_generators() WHERE node_id || '/' || node_id_size = '$node'"), 1, 'and its slot');
 }
 
 is(logged_sources($server_b), 'user database session', 'the log names each source of a node spec that goes before the lease');
@@ -113,8 +113,8 @@ foreach my $spec (lease_of($server_b), '0/1')
 # Who sees what
 #
 $server_b->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE other LOGIN');
-like($server_b->safe_psql('postgres', 'SELECT state, node_spec FROM scru64_lease', extra_params => [ '-U', 'monitor' ]), qr{^held\|\d+/12$}, 'pg_monitor sees the lease');
-like(error_of($server_b, 'SELECT FROM scru64_lease', extra_params => [ '-U', 'other' ]), qr/permission denied/, 'others do not');
+like($server_b->safe_psql('postgres', 'SELECT state, node_spec FROM scru64_lease()', extra_params => [ '-U', 'monitor' ]), qr{^held\|\d+/12$}, 'pg_monitor sees the lease');
+like(error_of($server_b, 'SELECT FROM scru64_lease()', extra_params => [ '-U', 'other' ]), qr/permission denied/, 'others do not');
 {
 	my @other = (extra_params => [ '-U', 'other' ]);
 	is($server_b->safe_psql('postgres', "SELECT scru64_node_spec(), scru64_generate() IS NULL; SELECT setting FROM pg_settings WHERE name = 'scru64.realm'", @other),
@@ -192,7 +192,7 @@ foreach my $case ([ 'a session', $server_a ], [ 'the worker', $server_a ], [ 'a 
 }
 {
 	my $before = lease_of($server_c);
-	$server_c->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease');
+	$server_c->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease()');
 	my $after = wait_for_lease($server_c, $before);
 	isnt($after, '', "the worker is told to end: it returns the node, and the next one has another, $before, $after");
 }

@@ -252,7 +252,7 @@ sub look
 {
 	my ($columns) = @_;
 
-	return $session->query_safe("SELECT $columns FROM scru64_lease");
+	return $session->query_safe("SELECT $columns FROM scru64_lease()");
 }
 
 # An ID, or the error

@@ -93,8 +93,8 @@ sub stop_fast
 my $sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'";
 # how often, what, and whether it may cost a lease: other leases are ten seconds apart
 my @faults = (
-	[ 6, 'the worker is terminated', 1, sub { sql($_[0], 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease') } ],
-	[ 6, 'kill -9 of the worker', 1, sub { kill('KILL', sql($_[0], 'SELECT worker_pid FROM scru64_lease WHERE worker_pid IS NOT NULL')) } ],
+	[ 6, 'the worker is terminated', 1, sub { sql($_[0], 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease()') } ],
+	[ 6, 'kill -9 of the worker', 1, sub { kill('KILL', sql($_[0], 'SELECT worker_pid FROM scru64_lease() WHERE worker_pid IS NOT NULL')) } ],
 	[ 6, 'kill -9 of a session', 1, sub { kill('KILL', sql($_[0], "$sessions ORDER BY random() LIMIT 1")) } ],
 	[ 8, 'kill -9 of the postmaster', 1, sub { kill_server($_[0]); start_server($_[0]) } ],
 	[ 4, 'stop -m fast', 1, \&stop_fast ],

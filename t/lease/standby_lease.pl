@@ -28,7 +28,7 @@ sub make_pair
 	wait_until(
 		sub {
 			$primary->safe_psql('postgres', 'SELECT count(scru64_generate()) FROM generate_series(1, 1500)');
-			return $primary->safe_psql('postgres', "SELECT count(*) FROM scru64_generators WHERE lead > '3 s'") eq 1;
+			return $primary->safe_psql('postgres', "SELECT count(*) FROM scru64_generators() WHERE lead > '3 s'") eq 1;
 		}) or fail("primary $n is not ahead of the clock");
 	return ($primary, $standby);
 }
@@ -82,7 +82,7 @@ my $node = held_by($standby);
 isnt($node, '', 'a standby leases a node');
 isnt($node, lease_of($primary), 'another node than its primary');
 is($standby->safe_psql('postgres', 'SELECT scru64_node_spec() IS NULL'), 't', 'no session has it');
-is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators'), 0, 'nor has it a slot');
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators()'), 0, 'nor has it a slot');
 is($realm->safe_psql('realm', "SELECT node FROM scru64_realm.leases WHERE holder = 'standby_1'"), $node, 'the realm knows');
 {
 	my $renewed = lease_sql($standby, 'renewed_at');

@@ -328,7 +328,7 @@ BEGIN
 	LOOP
 		RETURN QUERY SELECT give(spec, 8);
 		EXIT WHEN (SELECT lead > current_setting('scru64.rollback_allowance')::interval - interval '0.6 s'
-				   FROM scru64_generators WHERE node_id || '/' || node_id_size = spec);
+				   FROM scru64_generators() WHERE node_id || '/' || node_id_size = spec);
 	END LOOP;
 END
 $$;

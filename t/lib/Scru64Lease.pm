@@ -132,7 +132,7 @@ sub lease_sql
 {
 	my ($server, $columns) = @_;
 
-	return look_at($server, 'postgres', "SELECT $columns FROM scru64_lease");
+	return look_at($server, 'postgres', "SELECT $columns FROM scru64_lease()");
 }
 
 # The node that is leased, or nothing; and wait until there is one, and an ID, of another

@@ -192,7 +192,7 @@ sub in_view
 {
 	my ($node, $spec, $columns) = @_;
 
-	return $node->safe_psql('postgres', "SELECT $columns FROM scru64_generators WHERE node_id || '/' || node_id_size = '$spec'");
+	return $node->safe_psql('postgres', "SELECT $columns FROM scru64_generators() WHERE node_id || '/' || node_id_size = '$spec'");
 }
 
 # What is wrong with SQL, in full, in a session of its own.  Parameters: those of psql(), and dbname.

@@ -88,9 +88,9 @@ sub setting_ok
 #
 my $main = started('main', "scru64.node_spec = '42/8'\nmax_prepared_transactions = 1");
 check_ok($main, 'never used', 0, qr/^$well$/);
-is($main->safe_psql('app', 'SELECT count(*) FROM scru64_generators'), 0, 'it takes no slot');
+is($main->safe_psql('app', 'SELECT count(*) FROM scru64_generators()'), 0, 'it takes no slot');
 insert_ok($main, 'well');
-my $traces = q(SELECT last_id, durable_until, scru64_ceiling() FROM scru64_generators);
+my $traces = q(SELECT last_id, durable_until, scru64_ceiling() FROM scru64_generators());
 $clock += 100;
 stop_clock($main, $clock);
 my $before = $main->safe_psql('app', $traces);
@@ -147,7 +147,7 @@ $none->stop;
 my $realm = "scru64.realm = 'host=$dir dbname=realm'";
 my $failing = started('failing', $realm);
 insert_ok($failing, 'no realm', qr/this server has no lease/);
-$failing->poll_query_until('app', q(SELECT state = 'failing' FROM scru64_lease)) or die 'the lease does not fail';
+$failing->poll_query_until('app', q(SELECT state = 'failing' FROM scru64_lease())) or die 'the lease does not fail';
 check_ok($failing, 'no realm', 2, qr/this server has no lease of a node.*^lease failing/ms);
 $failing->stop;
 
@@ -163,7 +163,7 @@ my $ledger = make_realm($template, 'ledger', clock => '+0');
 my $leasing = fleet_server($template, 'leasing', fleet_lines($ledger), clock => '+0');
 my $option = "--realm='host=" . $ledger->host . ' port=' . $ledger->port . " dbname=realm'";
 check_ok($leasing, 'nobody has asked for a lease', 2, qr/this server has no lease of a node/);
-is($leasing->safe_psql('app', 'SELECT state FROM scru64_lease'), 'no worker', 'nor has the check');
+is($leasing->safe_psql('app', 'SELECT state FROM scru64_lease()'), 'no worker', 'nor has the check');
 insert_ok($leasing, 'leased');
 check_ok($leasing, 'leased', 0, qr/^$well$/, $option);
 my $leased = $leasing->safe_psql('app', 'SELECT scru64_node_spec()');
@@ -191,7 +191,7 @@ sub too_busy
 	my $session = open_session($server, dbname => 'app');
 
 	start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
-	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators));
+	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators()));
 	check_ok($server, "too busy, $name", 2, $pattern);
 	$server->safe_psql('postgres', "SELECT pg_cancel_backend($session->{pid})");
 	$session->quit;

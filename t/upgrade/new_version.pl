@@ -195,7 +195,7 @@ is(version_in($node, 'postgres'), $next, 'a new one can');
 is($node->safe_psql('postgres', 'SELECT scru64_novelty()'), '4711', 'the new function');
 ($out, $err) = try_statement($session, 'SELECT scru64_novelty()');
 like($err, $unknown, 'in a session of before, it is missing');
-($out, $err) = try_statement($session, 'SELECT * FROM scru64_generators');
+($out, $err) = try_statement($session, 'SELECT * FROM scru64_generators()');
 like($err, $unknown, '... also in the view');
 like($session->query_safe('SELECT last_id::text FROM scru64_generators()'), qr/^\w{12}$/m, '... which the old SQL has without it');
 record_ids(\%received, $specs[0], [ split(/\n/, $session->query_safe("SET scru64.node_spec = '$specs[0]'; SELECT scru64_generate(3)")) ]);
@@ -203,13 +203,13 @@ is(record_problems(\%received), '', '... and its IDs go on');
 $session->quit;
 goes_on_ok($node, 'two databases at two versions', 'postgres', 'one', 'postgres', 'one');
 is(version_in($node, 'one'), $current, 'the other one is where it was');
-like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators'), qr/^4711(\n4711)*$/, 'the view has the new column');
+like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators()'), qr/^4711(\n4711)*$/, 'the view has the new column');
 
 # Old SQL, new library: all that this version's script names
 is($node->safe_psql('one', q(
 SELECT count(*) > 30 FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e',
 	LATERAL (SELECT fmgr_c_validator(p.oid)) AS v WHERE p.probin ~ 'scru64')), 't', 'old SQL, new library: all functions');
-is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions'), '0', 'old SQL, new library: views');
+is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions()'), '0', 'old SQL, new library: views');
 is($node->safe_psql('one', 'SELECT scru64_node_spec()'), '1/8', 'old SQL, new library: the node');
 
 # There is no way back but PostgreSQL's own.

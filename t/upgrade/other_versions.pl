@@ -107,7 +107,7 @@ sub session_goes_on_ok
 	wait_until(sub { ($id, $err) = try_statement($session, 'SELECT scru64_generate()'); $err eq '' });
 	is($err, '', "$name: the session of before goes on");
 	note_ids($rolling, $id);
-	return $session->query_safe('SELECT node_spec FROM scru64_lease');
+	return $session->query_safe('SELECT node_spec FROM scru64_lease()');
 }
 
 my $first = session_goes_on_ok('one version');
@@ -182,7 +182,7 @@ foreach my $case (@broken)
 	$rolling->restart;
 	wait_until(sub { (undef, $err) = try_generate($rolling); lease_sql($rolling, 'failures >= 3') eq 't' });
 	like(lease_sql($rolling, 'state, failures, last_error'), qr/^failing\|\d+\|$why/, "a worker $name: the view says why, after several attempts");
-	like($err, qr/ERROR:  55000: this server has no lease of a node.*DETAIL:  The lease worker failed at \d[^\n]*: $why.*HINT:  See the view scru64_lease/s, "a worker $name: so does the error");
+	like($err, qr/ERROR:  55000: this server has no lease of a node.*DETAIL:  The lease worker failed at \d[^\n]*: $why.*HINT:  See scru64_lease\(\)/s, "a worker $name: so does the error");
 	my $lines = logged($rolling, "ERROR:  $why") - $logged;
 	cmp_ok($lines, '>', 0, "a worker $name: so does the log");
 	cmp_ok($lines, '<=', 1 + (time() - $began) / 60, "a worker $name: once a minute");
@@ -214,7 +214,7 @@ $server->append_conf('postgresql.conf', fleet_lines($realm, realm => (fleet_line
 $server->start;
 my $missing = qr/function scru64_realm\.lease\(node_id_size => .*request => .*\) does not exist/;
 like(last_error($server, $missing), $missing, 'an earlier realm: what is missing');
-like((try_generate($server))[1], qr/ERROR:  55000: this server has no lease of a node.*HINT:  See the view scru64_lease/s, 'an earlier realm: the error');
+like((try_generate($server))[1], qr/ERROR:  55000: this server has no lease of a node.*HINT:  See scru64_lease\(\)/s, 'an earlier realm: the error');
 is(scalar(logged($server, "the realm has not given.*$missing")), 1, 'an earlier realm: the log');
 
 # It is upgraded.

@@ -228,7 +228,7 @@ foreach my $to (1 .. $#bindirs)
 	is($without->safe_psql('everything', q(LOAD 'scru64'; SHOW scru64.node_spec)), '', "$major: and the settings");
 	set_node($without);
 	check_data($without, $before);
-	is( $without->safe_psql('everything', q(SELECT last_id IS NULL FROM scru64_generators)),
+	is( $without->safe_psql('everything', q(SELECT last_id IS NULL FROM scru64_generators())),
 		'', "$major, without: the server knows of no node");
 	is( $without->safe_psql('everything', qq(
 SELECT id > '$last', extract(epoch FROM id::timestamptz - clock_timestamp()) BETWEEN 3540 AND 3601 FROM scru64_generate() AS id

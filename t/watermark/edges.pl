@@ -32,7 +32,7 @@ sub holders
 {
 	my ($server) = @_;
 
-	return $server->safe_psql('postgres', 'SELECT pid, gid FROM scru64_transactions');
+	return $server->safe_psql('postgres', 'SELECT pid, gid FROM scru64_transactions()');
 }
 
 #

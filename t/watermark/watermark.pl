@@ -339,7 +339,7 @@ begin_anew();
 $id = put($node, '1/8');
 {
 	my $session = open_session($node);
-	my $held = sub { return $node->safe_psql('postgres', "SELECT coalesce(string_agg(coalesce(gid, 'a process'), ' ' ORDER BY gid NULLS FIRST), '') FROM scru64_transactions") };
+	my $held = sub { return $node->safe_psql('postgres', "SELECT coalesce(string_agg(coalesce(gid, 'a process'), ' ' ORDER BY gid NULLS FIRST), '') FROM scru64_transactions()") };
 
 	$session->query_safe("SET scru64.node_spec = '1/8'");
 	$session->query_safe('BEGIN');
@@ -391,7 +391,7 @@ my %xid = map { split(/\|/) } split(/\n/, $node->safe_psql('postgres', 'SELECT g
 $node->safe_psql('postgres', "SELECT scru64_set_ceiling(scru64_timestamp('$id') + interval '1 s')");
 no_watermark_ok($node, qr/DETAIL:  Transaction ($xid{three}|$xid{four}) was prepared before.*\nHINT:  .*scru64_transactions.*COMMIT PREPARED/,
 	'after a restart with prepared transactions');
-is($node->safe_psql('postgres', "SELECT string_agg(gid || ' ' || first_id_after, ' ' ORDER BY gid) FROM scru64_transactions"),
+is($node->safe_psql('postgres', "SELECT string_agg(gid || ' ' || first_id_after, ' ' ORDER BY gid) FROM scru64_transactions()"),
 	'four 000000000001 three 000000000001', 'they are in the view');
 $other = put($node, '1/8');
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'three'");
@@ -400,7 +400,7 @@ $node->safe_psql('postgres', "SET scru64.node_spec = '1/8'; BEGIN; INSERT INTO e
 $node->safe_psql('postgres', "COMMIT PREPARED 'four'");
 passes_ok($node, $other, 'then there is one again, above the IDs issued meanwhile');
 is($node->safe_psql('postgres', "SELECT count(*) FROM event WHERE id = '$id' AND id < scru64_watermark()"), '1', 'and the row that was prepared is below');
-is($node->safe_psql('postgres', "SELECT gid FROM scru64_transactions"), 'five', 'one that was prepared later is known');
+is($node->safe_psql('postgres', "SELECT gid FROM scru64_transactions()"), 'five', 'one that was prepared later is known');
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'five'");
 
 #
@@ -416,7 +416,7 @@ foreach my $how ('TERM', 'KILL')
 	cmp_ok($before, 'le', $id, "SIG$how: a transaction is open");
 	kill($how, $session->{pid});
 	$session->{run}->finish;
-	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM scru64_transactions') or die 'the transaction is still there';
+	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM scru64_transactions()') or die 'the transaction is still there';
 	$other = put($node, '1/8');
 	cmp_ok($other, 'gt', $id, "SIG$how: no ID again");
 	passes_ok($node, $other, "SIG$how: nothing holds it back");

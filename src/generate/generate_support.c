@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * generate_support.c
+ *		Planner support of scru64_generate(): COPY FROM inserts many rows at a time.
+ *
+ * COPY inserts row by row where a column's default is volatile, because the default might
+ * read the table.  PostgreSQL makes an exception for nextval(), and for no other function.
+ * scru64_generate() reads no table either.  So in an expression that is planned alone, as
+ * COPY's defaults are, a call becomes
+ *
+ *		COALESCE(scru64_generate_in_copy(internal), nextval)
+ *
+ * The first function is declared STABLE, and never returns null.  So the second is never
+ * evaluated, and belongs to no sequence.  To all but COPY, it makes the expression volatile:
+ * ALTER TABLE ADD COLUMN calls the default for each row.
+ *
+ * Invariant: the planner generates no ID.  To estimate rows, it plans expressions alone, too,
+ * and evaluates what is STABLE in them, unless an argument is no constant.  So the first
+ * function gets an argument of which only the executor has the value, and ignores it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "pg_compat.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/supportnodes.h"
+#include "parser/parse_func.h"
+
+PG_FUNCTION_INFO_V1(scru64_generate_support);
+
+/*
+ * May the caller execute both functions?  Else the call stays as it is: the executor checks
+ * it, as without this file.
+ *
+ * A session plans the CHECK of a domain once for all its roles.  There, whoever plans it
+ * decides.
+ */
+static bool
+may_execute(Oid generate, Oid generate_in_copy)
+{
+	return compat_may_execute(generate, GetUserId()) &&
+		compat_may_execute(generate_in_copy, GetUserId());
+}
+
+/* An argument for scru64_generate_in_copy() */
+static Expr *
+argument_for_executor(void)
+{
+	CaseTestExpr *argument = makeNode(CaseTestExpr);
+
+	argument->typeId = INTERNALOID;
+	argument->typeMod = -1;
+	return (Expr *) argument;
+}
+
+/* nextval() of no sequence, as a value of this type: not to be evaluated */
+static Expr *
+volatile_expression(Oid type)
+{
+	NextValueExpr *next = makeNode(NextValueExpr);
+
+	next->typeId = INT8OID;
+	return (Expr *) makeRelabelType((Expr *) next, type, -1, InvalidOid, COERCE_IMPLICIT_CAST);
+}
+
+/* scru64_generate_support(internal) -> internal */
+Datum
+scru64_generate_support(PG_FUNCTION_ARGS)
+{
+	SupportRequestSimplify *request = (SupportRequestSimplify *) PG_GETARG_POINTER(0);
+	Oid			internal = INTERNALOID;
+	List	   *name = list_make2(makeString("pg_catalog"), makeString("scru64_generate_in_copy"));
+	const FuncExpr *call;
+	CoalesceExpr *result;
+	Oid			generate_in_copy;
+
+	if (!IsA(request, SupportRequestSimplify) || request->root != NULL)
+		PG_RETURN_POINTER(NULL);
+	call = request->fcall;
+	generate_in_copy = LookupFuncName(name, 1, &internal, true);
+	if (!OidIsValid(generate_in_copy) || !may_execute(call->funcid, generate_in_copy))
+		PG_RETURN_POINTER(NULL);
+
+	result = makeNode(CoalesceExpr);
+	result->coalescetype = call->funcresulttype;
+	result->args = list_make2(makeFuncExpr(generate_in_copy, call->funcresulttype,
+										   list_make1(argument_for_executor()),
+										   InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL),
+							  volatile_expression(call->funcresulttype));
+	result->location = call->location;
+	PG_RETURN_POINTER(result);
+}
