@@ -40,10 +40,10 @@ PG_FUNCTION_INFO_V1(scru64_generate_support);
  * decides.
  */
 static bool
-may_execute(Oid generate, Oid generate_in_copy)
+may_execute(Oid generate, Oid in_copy)
 {
 	return compat_may_execute(generate, GetUserId()) &&
-		compat_may_execute(generate_in_copy, GetUserId());
+		compat_may_execute(in_copy, GetUserId());
 }
 
 /* An argument for scru64_generate_in_copy() */
@@ -73,24 +73,26 @@ scru64_generate_support(PG_FUNCTION_ARGS)
 {
 	SupportRequestSimplify *request = (SupportRequestSimplify *) PG_GETARG_POINTER(0);
 	Oid			internal = INTERNALOID;
-	List	   *name = list_make2(makeString("pg_catalog"), makeString("scru64_generate_in_copy"));
+	String	   *schema = makeString("pg_catalog");
+	String	   *name = makeString("scru64_generate_in_copy");
 	const FuncExpr *call;
+	Oid			in_copy;
+	FuncExpr   *replacement;
 	CoalesceExpr *result;
-	Oid			generate_in_copy;
 
 	if (!IsA(request, SupportRequestSimplify) || request->root != NULL)
 		PG_RETURN_POINTER(NULL);
 	call = request->fcall;
-	generate_in_copy = LookupFuncName(name, 1, &internal, true);
-	if (!OidIsValid(generate_in_copy) || !may_execute(call->funcid, generate_in_copy))
+	in_copy = LookupFuncName(list_make2(schema, name), 1, &internal, true);
+	if (!OidIsValid(in_copy) || !may_execute(call->funcid, in_copy))
 		PG_RETURN_POINTER(NULL);
 
+	replacement = makeFuncExpr(in_copy, call->funcresulttype,
+							   list_make1(argument_for_executor()),
+							   InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 	result = makeNode(CoalesceExpr);
 	result->coalescetype = call->funcresulttype;
-	result->args = list_make2(makeFuncExpr(generate_in_copy, call->funcresulttype,
-										   list_make1(argument_for_executor()),
-										   InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL),
-							  volatile_expression(call->funcresulttype));
+	result->args = lappend(list_make1(replacement), volatile_expression(call->funcresulttype));
 	result->location = call->location;
 	PG_RETURN_POINTER(result);
 }

@@ -260,8 +260,8 @@ scru64_watermark(PG_FUNCTION_ARGS)
 /*
  * scru64_open_transactions() -> setof record
  *
- * For scru64_transactions().  The open transactions that have issued IDs: the process, or the prepared transaction,
- * and a bound below all its IDs.
+ * For scru64_transactions().  The open transactions that have issued IDs: the process, or the
+ * prepared transaction, and a bound below all its IDs.
  */
 Datum
 scru64_open_transactions(PG_FUNCTION_ARGS)

@@ -83,8 +83,8 @@ typedef struct NodeReport
 } NodeReport;
 
 /*
- * Fetch the line of the state word, to write to it: a session that reads the word first, on a
- * processor that another one's last ID is to come from, has the line fetched twice.
+ * Fetch the cache line of the state word for writing.  A session that only reads the word before
+ * it writes to it fetches the line twice, from the processor of the session that was there last.
  */
 static inline void
 node_slot_prefetch(NodeSlot *slot)
