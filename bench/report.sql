@@ -45,6 +45,10 @@ WITH wanted (subject, contender, ratio) AS (
 		('rows of the last hour, 100 times', 'timestamptz, own index', 'at least 1')
 	UNION
 	SELECT subject, 'bigint', 'at least 0.25' FROM figure WHERE subject LIKE 'planning, %'
+	UNION
+	SELECT subject, c.contender, c.ratio
+	FROM figure, (VALUES ('nextval', 'at most 0.9'), ('nextval, cache 100', 'at most 1.1')) AS c (contender, ratio)
+	WHERE subject LIKE 'COPY, a table each, %'
 )
 SELECT subject, contender,
 	   round(median::numeric, CASE WHEN abs(median) < 10 THEN 2 WHEN abs(median) < 100 THEN 1 ELSE 0 END) AS median, unit,

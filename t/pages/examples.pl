@@ -326,18 +326,19 @@ my $member = q(JOIN pg_depend AS m ON m.deptype = 'e'
 	AND m.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'scru64'));
 
 # Functions that nobody has to name: those that the type, operators, operator classes and
-# aggregates are made of, planner support, those of casts, such as
-# scru64_from_bigint(bigint), and those that views read.
+# aggregates are made of, those of casts, such as scru64_from_bigint(bigint), the one that
+# scru64_transactions() reads, and those that SQL cannot call.
 my $is_called = q(
 	NOT EXISTS (
 		SELECT FROM pg_depend AS d LEFT JOIN pg_proc AS a ON d.classid = 'pg_proc'::regclass AND a.oid = d.objid
 		WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-			AND (d.classid IN ('pg_type'::regclass, 'pg_operator'::regclass, 'pg_amproc'::regclass) OR a.prokind = 'a' OR a.prosupport = p.oid))
+			AND (d.classid IN ('pg_type'::regclass, 'pg_operator'::regclass, 'pg_amproc'::regclass)
+				OR a.prokind = 'a' OR a.proname = 'scru64_transactions'))
 	AND NOT EXISTS (
 		SELECT FROM pg_cast
 		WHERE castfunc = p.oid
 			AND p.proname IN (format('scru64_from_%s', castsource::regtype), format('scru64_to_%s', casttarget::regtype)))
-	AND NOT EXISTS (SELECT FROM pg_class WHERE relkind = 'v' AND relname = p.proname));
+	AND 'internal'::regtype <> ALL (p.proargtypes::oid[]));
 
 check_rows(
 	'functions', qq(
@@ -364,12 +365,7 @@ SELECT replace(format('%s | %s | %s', format_type(castsource, NULL), format_type
 	CASE castcontext WHEN 'i' THEN 'implicit' WHEN 'a' THEN 'assignment' ELSE 'explicit' END),
 	'character varying', 'varchar')
 FROM pg_cast AS c $member AND m.classid = 'pg_cast'::regclass AND m.objid = c.oid));
-# Without those to text and varchar a statement can be planned too: every type has
-# such casts by itself.
-check_seen('casts',
-	q(m.classid = 'pg_cast'::regclass
-	  AND NOT EXISTS (SELECT FROM pg_cast AS c
-		WHERE c.oid = m.objid AND c.casttarget IN ('text'::regtype, 'varchar'::regtype))));
+check_seen('casts', q(m.classid = 'pg_cast'::regclass));
 
 check_rows(
 	'operator classes', qq(
@@ -379,11 +375,11 @@ $member AND m.classid = 'pg_opclass'::regclass AND m.objid = c.oid));
 check_seen('operator classes', q(m.classid = 'pg_opclass'::regclass));
 
 check_rows(
-	'columns of views', qq(
-SELECT format('%s %s', attname, format_type(atttypid, NULL))
-FROM pg_attribute AS a $member AND m.classid = 'pg_class'::regclass AND m.objid = a.attrelid
-WHERE attnum > 0));
-check_seen('views', q(m.classid = 'pg_class'::regclass));
+	'columns of functions', qq(
+SELECT format('%s %s', name, format_type(type, NULL))
+FROM pg_proc AS p $member AND m.classid = 'pg_proc'::regclass AND m.objid = p.oid,
+	unnest(proallargtypes, proargmodes, proargnames) AS a (type, mode, name)
+WHERE proretset AND mode = 'o' AND $is_called));
 
 check_rows('settings',
 	q(LOAD 'scru64'; SET scru64.node_spec = '';
@@ -402,7 +398,7 @@ is( $node->safe_psql($db, qq(
 SELECT DISTINCT m.classid::regclass
 FROM pg_extension AS e
 JOIN pg_depend AS m ON m.deptype = 'e' AND m.refobjid = e.oid AND e.extname = 'scru64'
-WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast'::regclass, 'pg_class'::regclass,
+WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast'::regclass,
 	-- a family has the name of its class
 	'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_type'::regclass))),
 	'', 'no other kind of object');
