@@ -13,10 +13,8 @@ SELECT count(*) = 0 AS is_missing FROM pg_available_extensions WHERE name = 'btr
 
 RESET SESSION AUTHORIZATION;
 SET client_min_messages = warning;
-DROP FUNCTION here.decoy, here.scru64_cmp CASCADE;
+DROP FUNCTION "a 'library'".decoy, "a 'library'".scru64_cmp CASCADE;
 RESET client_min_messages;
-ALTER EXTENSION scru64_gin SET SCHEMA public;
-ALTER EXTENSION scru64 SET SCHEMA public;
 ALTER EXTENSION btree_gin SET SCHEMA public;
 RESET search_path;
 

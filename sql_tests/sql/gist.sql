@@ -13,25 +13,23 @@ SELECT count(*) = 0 AS is_missing FROM pg_available_extensions WHERE name = 'btr
 -- What btree_gist has from PostgreSQL 18 on: sorted builds and temporal keys
 SELECT count(*) = CASE WHEN current_setting('server_version_num')::integer >= 180000 THEN 2 ELSE 0 END AS of_18,
 	   count(*) FILTER (WHERE format('%s %s %s', amprocnum, amproc, amproclefttype::regtype) NOT IN (
-		   '11 "a ''library''".gbt_int8_sortsupport ids.scru64',
+		   '11 "a ''library''".gbt_int8_sortsupport scru64',
 		   '12 "a ''library''".gist_translate_cmptype_btree "any"')) AS others
 FROM pg_amproc
 JOIN pg_opfamily AS f ON f.oid = amprocfamily
-WHERE f.opfnamespace = 'here'::regnamespace AND amprocnum >= 11;
+WHERE f.opfname = 'scru64_ops' AND f.opfmethod = (SELECT oid FROM pg_am WHERE amname = 'gist') AND amprocnum >= 11;
 
--- Without any schema in search_path; and moved
+-- Without any schema in search_path; and with btree_gist moved
 CREATE TABLE public.booking (
-	id ids.scru64, during int4range,
-	EXCLUDE USING gist (id WITH OPERATOR(ids.=), during WITH &&)
+	id scru64, during int4range,
+	EXCLUDE USING gist (id WITH =, during WITH &&)
 );
 INSERT INTO public.booking VALUES ('0u2pf62ji4b9', '[1,5)'), ('0u2pf62ji4b9', '[5,7)'), ('0u2pf62ji4ba', '[1,7)');
 INSERT INTO public.booking VALUES ('0u2pf62ji4b9', '[6,9)');
 RESET SESSION AUTHORIZATION;
 SET client_min_messages = warning;
-DROP FUNCTION here.decoy, here.scru64_cmp CASCADE;
+DROP FUNCTION "a 'library'".decoy, "a 'library'".scru64_cmp CASCADE;
 RESET client_min_messages;
-ALTER EXTENSION scru64_gist SET SCHEMA public;
-ALTER EXTENSION scru64 SET SCHEMA public;
 ALTER EXTENSION btree_gist SET SCHEMA public;
 RESET search_path;
 INSERT INTO booking VALUES ('0u2pf62ji4ba', '[6,9)');
@@ -47,7 +45,11 @@ DROP EXTENSION scru64_gist;
 DROP TABLE booking;
 DROP EXTENSION scru64, btree_gist;
 
-CREATE EXTENSION scru64_gist CASCADE;
+-- SCHEMA counts for btree_gist only.
+CREATE SCHEMA library;
+CREATE EXTENSION scru64_gist SCHEMA library;
+CREATE EXTENSION scru64_gist SCHEMA library CASCADE;
+SELECT extname, extnamespace::regnamespace FROM pg_extension WHERE extname LIKE '%\_gist' OR extname = 'scru64' ORDER BY extname;
 
 --
 -- 50,000 rows, each inserted unless its ID is taken at some of its time.  The number
