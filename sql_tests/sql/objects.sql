@@ -2,8 +2,8 @@
 -- What the extension consists of, and what holds for every part of it.
 --
 
--- Its members, without the types that come with a type or a view: these have
--- been members from PostgreSQL 17 on.
+-- Its members, without the types that come with a type: these have been members from
+-- PostgreSQL 17 on.
 CREATE TEMP TABLE member AS
 	SELECT d.classid::regclass AS catalog, d.objid, d.objsubid
 	FROM pg_depend AS d
@@ -11,7 +11,7 @@ CREATE TEMP TABLE member AS
 	WHERE e.extname = 'scru64' AND d.deptype = 'e'
 		AND NOT (d.classid = 'pg_type'::regclass
 				 AND EXISTS (SELECT FROM pg_type AS t
-							 WHERE t.oid = d.objid AND (t.typelem <> 0 OR t.typrelid <> 0)));
+							 WHERE t.oid = d.objid AND t.typelem <> 0));
 
 -- Everything but the functions, which follow
 SELECT pg_describe_object(catalog, objid, objsubid) AS object
@@ -27,9 +27,16 @@ JOIN pg_proc AS p ON p.oid = objid AND catalog = 'pg_proc'::regclass
 JOIN pg_language AS l ON l.oid = p.prolang
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 
--- Every one is strict (an aggregate by its transition function) and runs as its
--- caller, with the caller's settings; all are parallel safe, but for what a superuser does to the
--- whole server, and the watermark, which the session finds itself.
+-- The columns of those with rows for people
+SELECT proname, name, type::regtype
+FROM pg_proc, ROWS FROM (unnest(proargnames), unnest(proallargtypes)) WITH ORDINALITY AS c (name, type, number)
+WHERE oid IN ('scru64_generators()'::regprocedure, 'scru64_transactions()'::regprocedure, 'scru64_lease()'::regprocedure)
+ORDER BY proname COLLATE "C", number;
+
+-- Every one is strict (an aggregate by its transition function), runs as its caller, with the
+-- caller's settings, and is parallel safe: but for what generates or asks for the node of the
+-- session, the watermark, which the session finds itself, what a superuser does to the whole server,
+-- and what looks at the activity of others for its caller.
 SELECT p.oid::regprocedure AS function
 FROM member
 JOIN pg_proc AS p ON p.oid = objid AND catalog = 'pg_proc'::regclass
@@ -44,32 +51,17 @@ FROM member
 JOIN pg_proc AS p ON p.oid = objid AND catalog = 'pg_proc'::regclass
 WHERE probin IS NOT NULL;
 
--- Every object has a comment, every column of a view too.
+-- Every object has a comment.
 SELECT pg_describe_object(catalog, objid, objsubid) AS object
 FROM member
 WHERE coalesce(obj_description(objid, catalog::text::name), '') = '';
-SELECT attrelid::regclass, attname
-FROM member
-JOIN pg_attribute ON attrelid = objid AND catalog = 'pg_class'::regclass AND attnum > 0
-WHERE coalesce(col_description(attrelid, attnum), '') = '';
 
 -- Nothing is granted to all that tells of other sessions; anything else is.
-SELECT p.oid::regprocedure AS function
+SELECT p.oid::regprocedure AS function, has_function_privilege('pg_monitor', p.oid, 'EXECUTE') AS pg_monitor
 FROM member
 JOIN pg_proc AS p ON p.oid = objid AND catalog = 'pg_proc'::regclass
-WHERE NOT has_function_privilege('public', p.oid, 'EXECUTE');
-SELECT objid::regclass AS relation, has_table_privilege('pg_monitor', objid, 'SELECT') AS pg_monitor,
-	   has_table_privilege('public', objid, 'SELECT') AS public
-FROM member
-WHERE catalog = 'pg_class'::regclass;
-
---
--- The view
---
-SELECT attname, atttypid::regtype, col_description(attrelid, attnum)
-FROM pg_attribute
-WHERE attrelid = 'scru64_generators'::regclass AND attnum > 0
-ORDER BY attnum;
+WHERE NOT has_function_privilege('public', p.oid, 'EXECUTE')
+ORDER BY p.oid::regprocedure::text COLLATE "C";
 
 -- NULL in, NULL out.
 SELECT scru64_node_ctr(NULL) IS NULL AS node_ctr, scru64_send(NULL) IS NULL AS send,

@@ -278,11 +278,11 @@ cmp_ok(scalar(@secrets), '>', 12, 'there are secrets');
 # what any role sees where the password is in a file, and a copy of the server
 foreach my $role ('postgres', 'monitor', 'other')
 {
-	foreach my $view ('scru64_lease', 'scru64_generators', 'pg_stat_activity', 'pg_settings', 'pg_file_settings', 'scru64_node_spec()')
+	foreach my $rows ('scru64_lease()', 'scru64_generators()', 'pg_stat_activity', 'pg_settings', 'pg_file_settings', 'scru64_node_spec()')
 	{
-		my ($rc, $out, $message) = $server_b->psql('postgres', "SELECT v::text FROM $view v", extra_params => [ '-U', $role ]);
-		look("$view of $role", "$out$message");
-		$seen{$role} .= " $view" if $rc == 0 && $out ne '' && $out ne '()';
+		my ($rc, $out, $message) = $server_b->psql('postgres', "SELECT v::text FROM $rows v", extra_params => [ '-U', $role ]);
+		look("$rows of $role", "$out$message");
+		$seen{$role} .= " $rows" if $rc == 0 && $out ne '' && $out ne '()';
 	}
 }
 is($seen{other}, ' pg_stat_activity pg_settings scru64_node_spec()', 'what others see at all');
