@@ -36,7 +36,7 @@ SELECT NULL::bigint::scru64 IS NULL AS null_to_scru64,
 	   NULL::scru64::bigint IS NULL AS null_to_bigint;
 
 --
--- text, varchar
+-- text, varchar, character
 --
 SELECT '0u2pf62ji4b9'::text::scru64, '0U2PF62JI4B9'::varchar::scru64,
 	   '0u2pf62ji4b9'::scru64::text, '0u2pf62ji4b9'::scru64::varchar;
@@ -44,8 +44,10 @@ SELECT pg_typeof('0u2pf62ji4b9'::scru64::text), pg_typeof('0u2pf62ji4b9'::scru64
 -- varchar(n) and char(n) cut an ID as they cut a text.
 SELECT '0u2pf62ji4b9'::scru64::varchar(5), '0u2pf62ji4b9'::scru64::char(3);
 SELECT '0u2pf62ji4b9'::scru64::varchar(4);
+-- A character that is longer is padded, and no ID; as text it has lost the padding.
+SELECT '0u2pf62ji4b9'::char(12)::scru64, '0u2pf62ji4b9'::char(14)::text::scru64;
 SELECT type, e.code, e.message, e.detail
-FROM (VALUES ('text'), ('varchar')) AS v (type),
+FROM (VALUES ('text'), ('varchar'), ('char(12)'), ('char(14)')) AS v (type),
 	 test.error_of(format('SELECT ''0u2pf62ji4b''::%s::scru64', type)) AS e;
 
 --
@@ -74,13 +76,14 @@ SELECT b::scru64 FROM bytes WHERE id = 1;
 SELECT b::scru64 FROM bytes WHERE id = 2;
 
 --
--- Assignment: an INSERT of a text or varchar value or parameter just works,
+-- Assignment: an INSERT of a text, varchar or character value or parameter just works,
 -- and so does a bigint, both ways.
 --
 CREATE TEMP TABLE item (id scru64, note text);
 INSERT INTO item VALUES ('0u2pf62ji4b9', 'literal');
 INSERT INTO item SELECT '0u2pf62ji4ba'::text, 'text';
 INSERT INTO item SELECT '0u2pf62ji4bb'::varchar, 'varchar';
+INSERT INTO item SELECT '0U2PF62JI4BI'::char(12), 'character';
 INSERT INTO item VALUES (left('0U2PF62JI4BC and more', 12), 'text function');
 INSERT INTO item VALUES (109959589539758425, 'bigint');
 PREPARE insert_text (text, text) AS INSERT INTO item VALUES ($1, $2);
@@ -97,8 +100,8 @@ EXECUTE insert_text ('0u2pf62ji4b', 'bad text');
 EXECUTE insert_bigint (-1, 'bad bigint');
 DEALLOCATE ALL;
 
-CREATE TEMP TABLE others (t text, v varchar, n bigint);
-INSERT INTO others SELECT id, id, id FROM item WHERE note = 'bigint';
+CREATE TEMP TABLE others (t text, v varchar, c char(12), n bigint);
+INSERT INTO others SELECT id, id, id, id FROM item WHERE note = 'bigint';
 SELECT * FROM others;
 
 --
@@ -110,6 +113,7 @@ FROM (VALUES
 	('id = ''0u2pf62ji4b9''::text'),
 	('''0u2pf62ji4b9''::text = id'),
 	('id = ''0u2pf62ji4b9''::varchar'),
+	('id = ''0u2pf62ji4b9''::char(12)'),
 	('id = 1::bigint'),
 	('id = 1'),
 	('id < 1::bigint'),
@@ -213,5 +217,13 @@ SELECT other FROM scru64_altered WHERE id = '000000000001';
 ALTER TABLE scru64_altered ALTER id TYPE text;
 SELECT min(id COLLATE "C"), max(id COLLATE "C") FROM scru64_altered;
 ALTER TABLE scru64_altered ALTER id TYPE scru64;
+SELECT min(id), max(id) FROM scru64_altered;
+-- From character; a longer one is padded.
+ALTER TABLE scru64_altered ALTER id TYPE char(12);
+ALTER TABLE scru64_altered ALTER id TYPE scru64;
+SELECT min(id), max(id) FROM scru64_altered;
+ALTER TABLE scru64_altered ALTER id TYPE char(14);
+ALTER TABLE scru64_altered ALTER id TYPE scru64;
+ALTER TABLE scru64_altered ALTER id TYPE scru64 USING id::text::scru64;
 SELECT min(id), max(id) FROM scru64_altered;
 DROP TABLE scru64_altered;

@@ -79,6 +79,14 @@ SELECT count(*) FROM (SELECT scru64_generate(3) OFFSET 0) AS g;
 SELECT count(*) FROM (SELECT * FROM scru64_generate(1000) LIMIT 5) AS g;
 SELECT scru64_generate(1) > max(id) AS is_later FROM scru64_generate(count => 5) AS g (id);
 
+-- A client need not say which type its parameter is of.
+PREPARE generate AS SELECT count(*) FROM (SELECT scru64_generate($1)) AS g;
+SELECT parameter_types FROM pg_prepared_statements WHERE name = 'generate';
+EXECUTE generate (3);
+DEALLOCATE generate;
+SELECT count(*) FROM scru64_generate('3');
+SELECT count(*) FROM scru64_generate(NULL);
+
 -- In FROM, a million take no more memory than the store of the executor, also where an
 -- ID is passed by reference.
 SET scru64.node_spec = '0xa/4';
