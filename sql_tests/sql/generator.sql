@@ -218,7 +218,7 @@ SELECT set_config('scru64.node_spec', (:prev | 255)::scru64 || '/16', false) <> 
 SELECT pg_temp.tick(id) - (:prev >> 24) AS ticks, scru64_node_ctr(id) >> 8 = :node_id AS of_node,
 	   scru64_node_ctr(id) & 255 < 16 AS guarded
 FROM (SELECT scru64_generate() OFFSET 0) AS g (id);
--- The view tells.
+-- scru64_generators() tells.
 SELECT node_id = :node_id AS node_id, node_id_size, pg_temp.tick(last_id) - (:prev >> 24) AS ticks,
 	   node_spec = last_id || '/16' AS resumable,
 	   lead BETWEEN interval '1 second' AND interval '9 seconds' AS lead,
@@ -304,7 +304,7 @@ ROLLBACK;
 SELECT scru64_generate() > :'id' AS is_later;
 
 --
--- The view, as a whole
+-- scru64_generators(), as a whole
 --
 SELECT count(*) FILTER (WHERE node_id NOT BETWEEN 0 AND (1 << node_id_size) - 1) AS bad_node_id,
 	   count(*) FILTER (WHERE scru64_node_ctr(last_id) >> (24 - node_id_size) <> node_id) AS bad_last_id,

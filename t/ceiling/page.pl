@@ -237,7 +237,7 @@ foreach my $how ('missing', 'empty', 'cut', 'two pages')
 	  $how eq 'cut' ? truncate($file, 100) : append_to_file($file, $before);
 	advance();
 	all_refused_ok($name);
-	is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM scru64_generators()'), 't', "$name: the view works");
+	is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM scru64_generators()'), 't', "$name: the nodes are shown");
 	unlink($file);
 	copy("$file.away", $file) or die "could not copy $file: $!";
 	goes_on_ok("$name, restored");

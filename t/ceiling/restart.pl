@@ -140,7 +140,7 @@ sub kill_when_ahead
 	my ($spec, $lead, $name) = @_;
 	my $load = start_load($node, $spec => 4);
 
-	# nothing is ahead by more, but what the view computes with the clock
+	# nothing is ahead by more, but the lead, which is computed with the clock
 	ok( $node->poll_query_until(
 			'postgres', qq(
 SELECT lead BETWEEN interval '$lead s' - interval '600 ms' AND interval '$lead s' AND waits > 0

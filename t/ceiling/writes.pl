@@ -141,7 +141,7 @@ SELECT count(*) > 10000, count(*) FILTER (WHERE EXISTS (SELECT FROM unnest(ids) 
 FROM batches)),
 		't|0|0', 'switched: all of their nodes, none below one that was there before');
 	is($node->safe_psql('postgres', 'SELECT count(*) > 100, max(rows), count(*) FILTER (WHERE nodes <> rows), sum(wrong) FROM watched'),
-		"t|$slots|0|0", 'switched: the view never showed more nodes than there are slots, nor one twice');
+		"t|$slots|0|0", 'switched: there never were more nodes than there are slots, nor one twice');
 }
 
 my @restarts = (

@@ -202,7 +202,7 @@ is( $node->safe_psql(
 	),
 	't',
 	'as soon as the clock has come close enough');
-is(in_view($node, '3/8', 'clock_rollbacks > 0, waits'), 't|2', 'the view counts the waits');
+is(in_view($node, '3/8', 'clock_rollbacks > 0, waits'), 't|2', 'the waits are counted');
 
 set_clock_behind('3/8', 18);
 start_statement($session, "SELECT give('3/8', 100)");
@@ -272,7 +272,7 @@ sub no_id
 
 	like($err, qr/ERROR:  58000: .*\nDETAIL: .*$clock.*\nHINT: .*clock/, "$name: error 58000 with the clock");
 	is($node->safe_psql('postgres', "SELECT ($count), count(*) > 5 FROM scru64_generators() WHERE node_id_size = 8"),
-		"$before|t", "$name: no ID, and the view works");
+		"$before|t", "$name: no ID, and the nodes are shown");
 	return;
 }
 

@@ -79,7 +79,7 @@ SELECT node_id, node_id_size, last_id = (SELECT max(id) FROM ids),
 	counter_overflows > 0, clock_rollbacks
 FROM scru64_generators() WHERE node_id_size = 12
 )),
-	'700|12|t|t|0', 'the view shows the last ID and counts the overflows');
+	'700|12|t|t|0', 'the last ID is shown, and the overflows are counted');
 
 # Sessions hand over to each other: who has the baton generates an ID after the
 # one before was committed.  In between, the same sessions generate others.

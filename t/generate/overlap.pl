@@ -107,12 +107,12 @@ overlaps_ok('21/7', '21/7', '42/8', 'a shorter node that covers it is refused');
 overlaps_ok('0/1', '0/1', '42/8', 'the shortest node that covers it is refused');
 generates_ok('1/1', 'the other half of all nodes is not');
 generates_ok('42/8', 'the first node goes on');
-is(nodes_in_view(), '1/1 42/8 671/12 688/12', 'the view shows the nodes that were not refused');
+is(nodes_in_view(), '1/1 42/8 671/12 688/12', 'the nodes that were not refused');
 
 # The spec that continues after an ID names the same node.
 my $last_id = last_id('42/8');
 my ($resumed, $err) = generate("$last_id/8");
-is($resumed, 'given', 'a node goes on in the form that the view shows');
+is($resumed, 'given', 'a node goes on in the form that scru64_generators() shows');
 my $out;
 ($out, $err) = generate("$last_id/12");
 like($err, qr/55006: node \d+\/12 overlaps node 42\/8,/, 'the same ID with another size is another node');
@@ -146,7 +146,7 @@ foreach my $inside ('672', '673', '688')
 
 	overlaps_ok($spec, "$inside/12", '21/7', "the session of $spec is refused");
 }
-is(nodes_in_view(), '1/1 21/7 671/12', 'the view shows the one that covers them');
+is(nodes_in_view(), '1/1 21/7 671/12', 'the one that covers them');
 
 # A node whose last ID is ahead of the clock is in use, idle or not.  This one
 # has two IDs to a tick.

@@ -38,7 +38,7 @@ my $saturated = open_session($node);
 start_statement($saturated, "SELECT give('1/23', 200)");
 ok(waits_for($node, $saturated, 'Clock'), 'a saturated node waits, with a wait event');
 
-# another node does not have to wait, nor who looks at the view
+# another node does not have to wait, nor who looks at scru64_generators()
 my ($ret, $out, $err) = $node->psql(
 	'postgres', q(
 SET statement_timeout = '1s';
@@ -82,7 +82,7 @@ SELECT counter_overflows, waits BETWEEN 20 AND 61, clock_rollbacks,
 	last_id = (SELECT max(id) FROM ids WHERE node = '1/23')
 FROM scru64_generators() WHERE node_id = 1
 )),
-	'99|t|0|t', 'the view counts overflows and waits');
+	'99|t|0|t', 'overflows and waits are counted');
 
 #
 # Ends of a wait.  A node that has used an allowance of 60 s waits for half a
@@ -114,7 +114,7 @@ foreach my $round (1 .. 3)
 	like($err, qr/ERROR:  57014: canceling statement due to user request/, "that is the error, $round");
 }
 is($node->safe_psql('postgres', "SELECT waits - $waits FROM scru64_generators() WHERE node_id = 3"),
-	'3', 'the view counts a wait once, however long it is and whatever its end');
+	'3', 'a wait is counted once, however long it is and whatever its end');
 
 $elapsed = $controller->query_safe('SELECT extract(epoch FROM clock_timestamp()) * 1000');
 ($out, $err) = try_statement($waiting, "SET statement_timeout = '300ms'; SELECT give('3/23', 1)");

@@ -110,11 +110,11 @@ SELECT count(*) FROM event e JOIN old_event o ON e.id = o.id::scru64)),
 		like($err, $refused, "$mode: on the standby, $sql: error 25006");
 	}
 
-	# the view can be read, and shows no node, for none is in use here
+	# scru64_generators() can be called, and shows no node, for none is in use here
 	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators()'),
-		'0', "$mode: the view on the standby");
+		'0', "$mode: scru64_generators() on the standby");
 	is($standby->safe_psql('postgres', 'SELECT count(*) FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]),
-		'0', "$mode: the view on the standby, for a role that monitors");
+		'0', "$mode: scru64_generators() on the standby, for a role that monitors");
 
 	# After promotion the same session may generate, and new ones may; with a
 	# node that the primary has not.
@@ -135,7 +135,7 @@ FROM ids WHERE n = 0;
 SELECT node_id, node_id_size, last_id = (SELECT max(id) FROM ids WHERE n = 0)
 FROM scru64_generators() WHERE last_id IS NOT NULL
 )),
-		'43|8|t', "$mode: the view shows its node");
+		'43|8|t', "$mode: its node is shown");
 	is($standby->safe_psql('postgres', q(
 BEGIN READ ONLY;
 SELECT count(DISTINCT id) FROM scru64_generate(10) id;

@@ -53,7 +53,7 @@ foreach my $name (sort keys %case_of)
 	configure_server($refused,
 		fleet_lines($realm, lease_ttl => '10s', lease_within => '', realm_id => '', realm => "$realm_line $more", %{$settings}));
 	my $seen = last_error($refused, $message);
-	like($seen, $message, "$name: in the view");
+	like($seen, $message, "$name: in scru64_lease()");
 	note('refused: ' . lease_sql($refused, 'last_error')) if $seen eq '';
 	my ($id, $error) = try_generate($refused);
 	# whoever sees the error may be anybody
@@ -62,11 +62,11 @@ foreach my $name (sort keys %case_of)
 	is(scalar(logged($refused, "the realm has not given.*$message")), 1, "$name: in the log, once")
 	  or note(join("\n", logged($refused, 'the realm has not given')));
 	like(lease_sql($refused, "state, failures > 0, last_error_at > now() - interval '1 min', next_attempt_at < now() + interval '6 s', node_spec"),
-		qr/^failing\|t\|t\|t\|$/, "$name: the view");
+		qr/^failing\|t\|t\|t\|$/, "$name: its row");
 }
 configure_server($refused, fleet_lines($realm, realm_id => $realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()')));
 isnt(wait_for_lease($refused), '', 'all right: a lease');
-is(lease_sql($refused, 'state, failures, last_error, last_error_at'), 'held|0||', 'and no error in the view');
+is(lease_sql($refused, 'state, failures, last_error, last_error_at'), 'held|0||', 'and no error in scru64_lease()');
 
 # a worker that cannot start
 $refused->append_conf('postgresql.conf', "max_worker_processes = 0\n");
@@ -146,7 +146,7 @@ like($over, qr{It ends at \S+ \S+ by the realm's clock, and the next ID is of \S
 cmp_ok($answered - $expires, '>', -0.3, 'not before');
 # a session may wait for 10 s
 cmp_ok($answered - $asked, '<', 8, 'and not much after');
-like(lease_sql($server_a, 'state'), qr/held, not renewed|failing/, 'the view: ' . lease_sql($server_a, 'state, node_spec, failures'));
+like(lease_sql($server_a, 'state'), qr/held, not renewed|failing/, 'the lease: ' . lease_sql($server_a, 'state, node_spec, failures'));
 cmp_ok(scalar(logged($server_a, 'the realm has not given')), '<=', 1, 'a line in the log');
 start_server($realm);
 my $back = time();

@@ -49,7 +49,7 @@ my $server_b = fleet_server($template, 'b', $lines =~ s/password=$password/passf
 my $server_c = fleet_server($template, 'c', $lines);
 
 is($server_b->safe_psql('postgres', 'SELECT scru64_node_spec() IS NULL'), 't', 'no node before one is needed');
-is(lease_sql($server_b, 'state, node_spec, failures'), 'no worker||0', 'the view without a worker');
+is(lease_sql($server_b, 'state, node_spec, failures'), 'no worker||0', 'scru64_lease() without a worker');
 ok(wait_until(sub { lease_of($server_a) }), 'preloaded: a lease without a session that needs one');
 my ($first, $err) = try_generate($server_b);
 is($err, '', 'not preloaded: the first session gets an ID');
@@ -71,7 +71,7 @@ ok(wait_for_lease($_), $_->name . ' has a lease') foreach ($server_a, $server_b,
 my %nodes = map { $_->safe_psql('postgres', "LOAD 'scru64'; SELECT scru64_node_spec()") => $_->name } ($server_a, $server_b, $server_c);
 is(scalar(keys %nodes), 3, 'three nodes: ' . join(' ', sort keys %nodes));
 is(lease_sql($server_b, "state, node_spec = scru64_node_spec(), holder, failures, last_error, expires_at - granted_at >= '119s', next_attempt_at BETWEEN now() AND now() + (expires_at - now()) / 2"),
-	'held|t|b|0||t|t', 'the view');
+	'held|t|b|0||t|t', 'scru64_lease()');
 
 # configured nodes go before the lease
 is(substr($server_b->safe_psql('postgres', "SET scru64.node_spec = '200/8'; SELECT scru64_node_spec()"), 0), '200/8', 'a configured node');
@@ -243,7 +243,7 @@ sub is_returned
 	ok(wait_until(sub { is_returned('a', $before) }), 'scru64.realm emptied: the lease is returned');
 	my ($out, $message) = try_generate($server_a);
 	like($message, qr/ERROR:  55000: node spec is not set/, 'and there is no node');
-	is(lease_sql($server_a, 'count(*)'), 0, 'nor a row of the view');
+	is(lease_sql($server_a, 'count(*)'), 0, 'nor a row of scru64_lease()');
 	configure_server($server_a, $lines);
 	isnt(wait_for_lease($server_a), '', 'set again: a lease');
 }

@@ -1,6 +1,6 @@
 # A realm that answers as no realm does, or not at all: the server lives on, and makes
 # no ID but those of leases that were granted well; whoever has a lease goes on with it;
-# the view says what is wrong; and the server stops when it is told to.
+# scru64_lease() says what is wrong; and the server stops when it is told to.
 #
 # A proxy answers instead of a realm.  SCRU64_ONLY: which, a regular expression of calls
 # and names of answers.
@@ -321,7 +321,7 @@ sub problems_of
 		wait_until(sub { $proxy->events($call, $poked) }) || push(@problems, 'it was not asked');
 		my $held = $window =~ /^\w/ ? "renewed_at > '$renewed'" : 'node_spec IS NOT NULL';
 		my $taken = wait_until(sub { look("CASE WHEN failures > 0 THEN 'failed' WHEN $held THEN 'taken' ELSE '' END") });
-		push @problems, "in the view it is '$taken'" if $taken ne 'failed';
+		push @problems, "in scru64_lease() it is '$taken'" if $taken ne 'failed';
 		$failure = look('last_error');
 		my $window_now = look('node_spec, granted_at, expires_at');
 		push @problems, "the lease was $window, and is $window_now" if $window_now ne $window;

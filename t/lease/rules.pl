@@ -34,7 +34,7 @@ $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 
 		$server->reload;
 		wait_until(sub { lease_sql($server, "renewed_at > '$renewed' AND next_attempt_at > now() + '10 s'") eq 't' });
-		# the view shows it by the server's clock, which is the realm's here
+		# scru64_lease() shows it by the server's clock, which is the realm's here
 		push @fractions, lease_sql($server, "3 * extract(epoch FROM next_attempt_at - renewed_at) / least(1200, extract(epoch FROM expires_at - renewed_at) - 10)");
 	}
 	# each time with the rollback allowance of 10 s, and a second, on top
@@ -135,7 +135,7 @@ $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 
 	my $waits = qr/realm grants no new lease until \d{4}-\d\d-\d\d \S+/;
 	like(last_error($fresh, $waits), $waits, 'a promoted realm: a server that starts hears until when there is no lease');
-	like(lease_sql($fresh, 'last_error'), $waits, 'so does the view');
+	like(lease_sql($fresh, 'last_error'), $waits, 'so does scru64_lease()');
 	is(scalar(logged($fresh, "the realm has not given.*$waits")), 1, 'and the log, once');
 	$_->reload foreach ($known, $lost);
 	ok(wait_until(sub { $standby->safe_psql('realm', "SELECT expires_at > '$expires' FROM scru64_realm.leases WHERE node = '$node'") eq 't' }),
@@ -164,7 +164,7 @@ $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 	my $node = wait_for_lease($server);
 
 	configure_server($server, "scru64.lease_holder = 'another'\n");
-	ok(wait_until(sub { lease_sql($server, 'holder') eq 'another' }), 'another name is in the view');
+	ok(wait_until(sub { lease_sql($server, 'holder') eq 'another' }), 'another name is shown');
 	is(lease_of($server), $node, 'the lease goes on');
 	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '$node'"), 'named', 'the realm has the old name');
 	$server->restart;

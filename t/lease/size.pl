@@ -64,7 +64,7 @@ is(waits_of($hot), $before, 'hot: nobody waits in the end');
 is(size_of($hot), $busy, 'hot: it has grown');
 is(size_of($cold), $quiet, 'cold: it has not');
 is(lease_sql($hot, "size_changed_at BETWEEN now() - '1 min'::interval AND now(), size_reason"),
-	't|sessions had to wait for the clock', 'the view says when and why');
+	't|sessions had to wait for the clock', 'scru64_lease() says when and why');
 is( $realm->safe_psql('realm', "SELECT count(*), count(*) FILTER (WHERE node_id_size = $busy) FROM scru64_realm.leases WHERE holder = 'hot'"),
 	'1|1', 'the realm has the old one back');
 ok_streams('a hot server and a cold one');

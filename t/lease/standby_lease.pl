@@ -117,7 +117,7 @@ isnt($node, '', 'one that the realm does not know: another one');
 #
 $realm->stop('immediate');
 ok_promoted($standby, $node, end_primary($primary, $standby), 'the realm is away');
-like(lease_sql($standby, 'state'), qr/^held/, 'the view');
+like(lease_sql($standby, 'state'), qr/^held/, 'scru64_lease()');
 ok(scalar(logged($standby, "LOG:  recovery has ended, and this server has node \Q$node\E")) == 1, 'the log');
 sleep(1);
 start_server($realm);

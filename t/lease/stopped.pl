@@ -30,10 +30,10 @@ is($taken, $node_a, sprintf('the node of the one that is stopped is free after %
 sleep(1);
 signal_server($server_a, 'CONT');
 like(last_error($server_a, qr/realm is full/), qr/full/, 'it goes on, and has none');
-# a lease that the realm has refused to renew stays in the view, as failing, until there is another one
+# a lease that the realm has refused to renew stays in scru64_lease(), as failing, until there is another one
 my $refused = logged($server_a, "the lease of node $node_a is not renewed any more");
-my $view = 'failing|' . ($refused ? $node_a : '');
-ok(wait_until(sub { lease_sql($server_a, "state, coalesce(node_spec, '')") eq $view }), "nor does the view say that the old one is held: $view");
+my $row = 'failing|' . ($refused ? $node_a : '');
+ok(wait_until(sub { lease_sql($server_a, "state, coalesce(node_spec, '')") eq $row }), "nor does scru64_lease() say that the old one is held: $row");
 
 #
 # Sessions of a server, while the worker returns the node; others go on, and the

@@ -78,7 +78,7 @@ sub log_has_once
 	$realm->safe_psql('realm', $refuse);
 	my $releases = asked('release');
 	forget($server);
-	ok(wait_until(sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'no other lease is granted: the view');
+	ok(wait_until(sub { lease_sql($server, "state = 'held, not renewed' AND last_error LIKE '%permission denied%'") eq 't' }), 'no other lease is granted: scru64_lease()');
 	my $renewals = asked('renew');
 	my $leases = asked('lease');
 	is(lease_of($server), $node, 'the node stays');
@@ -128,7 +128,7 @@ SKIP:
 	$server->reload;
 	like(wait_until(sub { lease_sql($server, 'last_error') }), qr/its lease begins ahead of this server's clock/, 'a realm whose clock is ahead: it does not go over');
 	is(lease_of($server), $node, 'the node stays');
-	is(lease_sql($server, "state, next_attempt_at > now()"), 'held, not renewed|t', 'the view');
+	is(lease_sql($server, "state, next_attempt_at > now()"), 'held, not renewed|t', 'scru64_lease()');
 	set_clock($realm, '+0');
 	is($realm->safe_psql('realm', $granted), '1|1', 'what was granted is returned');
 	ok(wait_until(sub { lease_sql($server, "state = 'held' AND failures = 0") eq 't' }), 'the clock is right: another lease');
@@ -197,7 +197,7 @@ ok_ids($realm, 'all');
 	my $other = $realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()');
 	signal_server($server, 'CONT');
 	$server->reload;
-	like(wait_until(sub { lease_sql($server, 'last_error') }), qr/this is realm $other, and not $met/, 'another realm: the view');
+	like(wait_until(sub { lease_sql($server, 'last_error') }), qr/this is realm $other, and not $met/, 'another realm: scru64_lease()');
 	like(slurp_file($server->logfile), qr/this is realm $other, and not $met.*\n.*DETAIL.*\n.*HINT:  .*DROP EXTENSION.*wait until the lease is over/, 'the log says what to do');
 	isnt((try_generate($server))[0], '', 'the lease goes on');
 	is(lease_of($server), $node, 'with its node');

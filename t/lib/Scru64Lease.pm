@@ -127,7 +127,7 @@ sub signal_server
 	return;
 }
 
-# Columns of the view
+# Columns of scru64_lease()
 sub lease_sql
 {
 	my ($server, $columns) = @_;
@@ -159,7 +159,7 @@ sub wait_for_lease
 		});
 }
 
-# Wait until the view has an error like this, while a session asks for IDs, and return the error.
+# Wait until scru64_lease() has an error like this, while a session asks for IDs, and return the error.
 sub last_error
 {
 	my ($server, $pattern) = @_;

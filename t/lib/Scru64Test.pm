@@ -187,7 +187,7 @@ sub pgbench_ok
 		0, [qr{processed: $all/$all}], [qr{^$}], $name, $files);
 }
 
-# Columns of a node's row in the view
+# Columns of a node's row in scru64_generators()
 sub in_view
 {
 	my ($node, $spec, $columns) = @_;

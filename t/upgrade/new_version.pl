@@ -1,6 +1,6 @@
 # From this version to a later one, and back: with a library that has another layout of
-# shared memory and another page of the ceiling, and SQL with a new function and a changed
-# view.  It is built from the sources beside this file, as a maintainer would change them.
+# shared memory and another page of the ceiling, and SQL with a new function and one that
+# has a new column.  It is built from the sources beside this file, as a maintainer would change them.
 #
 # Old SQL with the new library, new SQL with the old one, databases of both, a new library
 # while sessions go on with the old one, a standby first, dumps of one into the other.
@@ -17,7 +17,7 @@ plan skip_all => "the later version cannot be built: $why_not" if $why_not ne ''
 
 my @specs = ('1/8', '2560/16');
 my $later = qr/ERROR:  55000: file "global\/9864" was written by a later version of scru64\nDETAIL:  It is of format \d+, and .* none after \d+\.\nHINT:  Connect again, .*scru64_set_ceiling\(scru64_ceiling\(\)\)/;
-my $unknown = qr/ERROR:  (42883: )?could not find function "scru64_novelty" in file ".*scru64\.so"/;
+my $unknown = qr/ERROR:  (42883: )?could not find function "scru64_(novelty|generators_with_novelty)" in file ".*scru64\.so"/;
 my %received;
 my ($current) = slurp_file("$FindBin::RealBin/../../scru64.control") =~ /^default_version = '(.*)'/m
   or die 'scru64.control has no default_version';
@@ -34,9 +34,18 @@ patch($sources, 'src/shmem/slots.h', qr/(SHARED_MEMORY_NAME\(part\) "scru64 " pa
 patch($sources, 'src/shmem/slots.h', qr/typedef struct NodeSlots\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
 patch($sources, 'src/shmem/slot.h', qr/\) NodeSlot\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
 patch($sources, 'src/shmem/slots.c', qr/memset\(slots, 0, slots_size\(\)\);\n/, sub { "$&\tslots->novelty = 4711;\n" });
-patch($sources, 'src/admin/server.c', qr/\z/, sub { <<'END' });
 
+# A function of rows with a column more has a name of its own.
+my ($generators) = slurp_file("$sources/src/admin/server.c") =~ /^(Datum\nscru64_generators\(.*?^}\n)/ms
+  or die 'server.c has no scru64_generators()';
+$generators =~ s/^scru64_generators/scru64_generators_with_novelty/m;
+$generators =~ s/(counts\[NODE_WAITS\]\))(?=\n)/$1,\n\t\t\tInt64GetDatum((int64) node_slots->novelty)/ or die 'scru64_generators() has no last column';
+patch($sources, 'src/admin/server.c', qr/\z/, sub { <<"END" });
+
+PG_FUNCTION_INFO_V1(scru64_generators_with_novelty);
 PG_FUNCTION_INFO_V1(scru64_novelty);
+
+$generators
 
 Datum
 scru64_novelty(PG_FUNCTION_ARGS)
@@ -57,13 +66,16 @@ patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->ver
 my %new_page = built_libraries($sources);
 
 my $script = slurp_file("$FindBin::RealBin/../../sql/scru64--$current.sql");
-my ($columns) = $script =~ /^CREATE VIEW scru64_generators AS\n(.*?)\n\tFROM scru64_generators\(\);/ms
-  or die 'the script has no view scru64_generators';
+my ($columns, $properties) = $script =~ /^CREATE FUNCTION scru64_generators\((.*?)\n\) RETURNS SETOF record AS 'MODULE_PATHNAME' (.*?;)/ms
+  or die 'the script has no function scru64_generators';
 my $update = <<"END";
 CREATE FUNCTION scru64_novelty() RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-CREATE OR REPLACE VIEW scru64_generators AS
-$columns, scru64_novelty() AS novelty
-	FROM scru64_generators();
+DROP FUNCTION scru64_generators();
+CREATE FUNCTION scru64_generators($columns,
+	OUT novelty bigint
+) RETURNS SETOF record AS 'MODULE_PATHNAME', 'scru64_generators_with_novelty' $properties
+REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;
 END
 
 # An installation, with the libraries of one version and with scripts of both.
@@ -167,7 +179,16 @@ my ($out, $err);
 set_default($installation, $current);
 $node->append_conf('postgresql.conf', "max_prepared_transactions = 1\nscru64.node_spec = '1/8'");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION scru64; CREATE DATABASE one TEMPLATE postgres');
+$node->safe_psql('postgres', q(
+CREATE EXTENSION scru64;
+CREATE DATABASE one TEMPLATE postgres;
+CREATE ROLE realm_owner LOGIN;
+CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
+CREATE ROLE granted LOGIN;
+GRANT CREATE ON DATABASE postgres TO realm_owner;
+SET SESSION AUTHORIZATION realm_owner;
+CREATE EXTENSION scru64_realm;
+));
 is(version_in($node, 'postgres'), $current, 'this version');
 goes_on_ok($node, 'this version');
 
@@ -178,7 +199,7 @@ goes_on_ok($node, 'this version');
 like($err, $unknown, 'new SQL, old library: the function that is missing');
 is(version_in($node, 'postgres'), $current, 'new SQL, old library: no update');
 is($session->query_safe("SELECT count(*) FROM pg_proc WHERE proname = 'scru64_novelty'"), '0', '... nor a part of it');
-unlike($session->query_safe("SELECT pg_get_viewdef('scru64_generators'::regclass)"), qr/novelty/, '... nor a view');
+is($session->query_safe('SELECT max(last_id) IS NOT NULL FROM scru64_generators()'), 't', '... and what was there is');
 like(error_of($node, "CREATE EXTENSION scru64 VERSION '$next'", dbname => 'template1'), $unknown, 'new SQL, old library: it is not created');
 is(version_in($node, 'template1'), '', '... nor a part of it');
 goes_on_ok($node, 'new SQL, old library');
@@ -186,30 +207,59 @@ goes_on_ok($node, 'new SQL, old library');
 #
 # The new library, while a session goes on with the old one
 #
+
+# The owner of a realm is no superuser, and may not call scru64_generators() itself.
+sub realm_session
+{
+	my $realm = open_session($node);
+
+	$realm->query_safe('SET SESSION AUTHORIZATION realm_owner');
+	return $realm;
+}
+
+sub lease_ok
+{
+	my ($realm, $name) = @_;
+
+	like(join('', try_statement($realm, "SELECT node_spec FROM scru64_realm.lease(16, 'app')")), qr/^[0-9a-z]+\/16$/, "a lease, $name");
+	return;
+}
+
+my $realm = realm_session();
+lease_ok($realm, 'before the update');
 install_libraries($installation, %new);
 set_default($installation, $next);
 ($out, $err) = try_statement($session, "ALTER EXTENSION scru64 UPDATE");
 like($err, $unknown, 'a session of before cannot update');
-$node->safe_psql('postgres', 'ALTER EXTENSION scru64 UPDATE');
+$node->safe_psql('postgres', 'CREATE VIEW nodes AS SELECT * FROM scru64_generators(); GRANT EXECUTE ON FUNCTION scru64_generators() TO granted');
+like(error_of($node, 'ALTER EXTENSION scru64 UPDATE'), qr/ERROR:  2BP01: .*\nDETAIL:  view nodes depends on function scru64_generators\(\)/, "a user's view is dropped first");
+is(version_in($node, 'postgres'), $current, '... else nothing is done');
+$node->safe_psql('postgres', 'DROP VIEW nodes; ALTER EXTENSION scru64 UPDATE');
 is(version_in($node, 'postgres'), $next, 'a new one can');
 is($node->safe_psql('postgres', 'SELECT scru64_novelty()'), '4711', 'the new function');
 ($out, $err) = try_statement($session, 'SELECT scru64_novelty()');
 like($err, $unknown, 'in a session of before, it is missing');
 ($out, $err) = try_statement($session, 'SELECT * FROM scru64_generators()');
-like($err, $unknown, '... also in the view');
-like($session->query_safe('SELECT last_id::text FROM scru64_generators()'), qr/^\w{12}$/m, '... which the old SQL has without it');
+like($err, $unknown, '... and so is the one with the new column');
+lease_ok($realm, 'in a session of before');
+$realm->quit;
+$realm = realm_session();
+lease_ok($realm, 'in a new session');
+$realm->quit;
 record_ids(\%received, $specs[0], [ split(/\n/, $session->query_safe("SET scru64.node_spec = '$specs[0]'; SELECT scru64_generate(3)")) ]);
 is(record_problems(\%received), '', '... and its IDs go on');
 $session->quit;
 goes_on_ok($node, 'two databases at two versions', 'postgres', 'one', 'postgres', 'one');
 is(version_in($node, 'one'), $current, 'the other one is where it was');
-like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators()'), qr/^4711(\n4711)*$/, 'the view has the new column');
+like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]),
+	qr/^4711(\n4711)*$/, 'the new column, for who monitors');
+like(error_of($node, 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'granted' ]), qr/ERROR:  42501/, '... and for nobody else who was granted the function');
 
 # Old SQL, new library: all that this version's script names
 is($node->safe_psql('one', q(
 SELECT count(*) > 30 FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e',
 	LATERAL (SELECT fmgr_c_validator(p.oid)) AS v WHERE p.probin ~ 'scru64')), 't', 'old SQL, new library: all functions');
-is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions()'), '0', 'old SQL, new library: views');
+is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions()'), '0', 'old SQL, new library: transactions');
 is($node->safe_psql('one', 'SELECT scru64_node_spec()'), '1/8', 'old SQL, new library: the node');
 
 # There is no way back but PostgreSQL's own.
@@ -220,7 +270,7 @@ like(error_of($node, "ALTER EXTENSION scru64 UPDATE TO '$current'"),
 # Dumps of one version into the other
 #
 set_default($installation, $current);
-create_everything($node, 'everything', 'ids');
+create_everything($node, 'everything');
 set_default($installation, $next);
 my $dir = $node->basedir;
 
@@ -247,10 +297,10 @@ sub restored_ok
 }
 restored_ok('everything', 'later', $next);
 restored_ok('later', 'earlier', $current);
-$node->safe_psql('later', 'CREATE TABLE novel (n bigint DEFAULT ids.scru64_novelty())');
+$node->safe_psql('later', 'CREATE TABLE novel (n bigint DEFAULT scru64_novelty())');
 $node->safe_psql('postgres', 'CREATE DATABASE too_early TEMPLATE template0');
 (undef, $err) = run_command([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of('later'), $node->connstr('too_early') ]);
-like($err, qr/ERROR:  function ids\.scru64_novelty\(\) does not exist/, 'what uses the new function needs it');
+like($err, qr/ERROR:  function scru64_novelty\(\) does not exist/, 'what uses the new function needs it');
 
 #
 # A new library under load: the old one and the new one have shared memory of their own,

@@ -129,6 +129,20 @@ WHERE name = '$name' AND version <> '$current{$name}' ORDER BY version
 	isnt(difference($fresh{$name}, describe($name, '0.9.2')), '', "$name: an update that brings nothing is found out");
 }
 
+# A function gets a new column by DROP and CREATE, and its privileges anew.
+{
+	my $script = slurp_file("$extensions/scru64--$current{scru64}.sql");
+	my ($declaration) = $script =~ /^(CREATE FUNCTION scru64_generators\(.*?;\n)/ms or die 'the script has no scru64_generators()';
+	my ($comment) = $script =~ /^(COMMENT ON FUNCTION scru64_generators\(\) .*?;\n)/m or die 'scru64_generators() has no comment';
+	my $update = "DROP FUNCTION scru64_generators();\n$declaration${comment}REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;\n";
+
+	$script =~ s/(^CREATE FUNCTION scru64_generators\(.*?),\n\tOUT waits bigint/$1/ms or die 'scru64_generators() has no last column';
+	write_version('scru64', '0.8', $script, "${update}GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;\n");
+	is(difference($fresh{scru64}, describe('scru64', '0.8')), '', 'an update that brings a column');
+	write_version('scru64', '0.8.1', $script, $update);
+	like(difference($fresh{scru64}, describe('scru64', '0.8.1')), qr/^- GRANT .* scru64_generators\(/m, 'one that forgets a privilege is found out');
+}
+
 # A database of any version may call the library: each function that a script names is there, and
 # what is declared with it, as it is called with that, is the same in all versions.
 sub c_functions
@@ -142,7 +156,8 @@ sub c_functions
 BEGIN;
 CREATE EXTENSION $name VERSION '$version' CASCADE;
 SELECT p.prosrc || E'\t' || p.proargtypes::regtype[]::text || ' ' || coalesce(p.proallargtypes::regtype[]::text, '')
-	|| CASE WHEN p.proretset THEN ' setof ' ELSE ' ' END || p.prorettype::regtype || CASE WHEN p.proisstrict THEN ' strict' ELSE '' END
+	|| CASE WHEN p.proretset THEN ' setof ' ELSE ' ' END || p.prorettype::regtype
+	|| CASE WHEN p.proisstrict AND p.pronargs > 0 THEN ' strict' ELSE '' END
 FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 	JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
 WHERE d.deptype = 'e' AND e.extname = '$name' AND p.probin ~ 'scru64' ORDER BY 1;
@@ -156,15 +171,15 @@ ROLLBACK;
 	return split(/\n/, $out . $err);
 }
 
-# C functions that two versions declare, each in its own way; and errors
+# C functions that two of these extensions or their versions declare, each in its own way; and errors
 sub changed_functions
 {
-	my ($name, @versions) = @_;
+	my (@declaring) = @_;
 	my %declared;
 
-	foreach my $version (@versions)
+	foreach my $extension (@declaring)
 	{
-		foreach my $line (c_functions($name, $version))
+		foreach my $line (c_functions(@{$extension}))
 		{
 			my ($function, $declaration) = split(/\t/, $line, 2);
 
@@ -174,13 +189,16 @@ sub changed_functions
 	return join("\n", grep { /ERROR/ || keys %{ $declared{$_} } > 1 } sort keys %declared);
 }
 
+my @all;
 foreach my $name (@names)
 {
 	my @versions = grep { !/^0/ } split(/\n/,
 		$node->safe_psql('postgres', "SELECT version FROM pg_available_extension_versions WHERE name = '$name' ORDER BY version"));
 
-	is(changed_functions($name, @versions), '', "$name: versions @versions declare the library's functions alike");
+	note("$name: versions @versions");
+	push @all, map { [ $name, $_ ] } @versions;
 }
+is(changed_functions(@all), '', "all versions of all extensions declare the library's functions alike");
 cmp_ok(scalar(c_functions('scru64', $current{scru64})), '>', 30, 'there are some');
 foreach my $change (
 	[ 'another column', qr/\bOUT waits bigint\n/, sub { "OUT waits bigint,\n\tOUT more bigint\n" }, qr/^scru64_generators$/ ],
@@ -195,7 +213,10 @@ foreach my $change (
 	# what follows names the function as it was
 	$script =~ s/\bscru64_node_ctr\(scru64\)/scru64_node_ctr(scru64, integer)/g if $what eq 'another argument';
 	append_to_file("$extensions/scru64--$version.sql", $script);
-	like(changed_functions('scru64', $current{scru64}, $version), $found, "$what is found out");
+	like(changed_functions([ 'scru64', $current{scru64} ], [ 'scru64', $version ]), $found, "$what is found out");
+	# A realm calls this one, too.
+	like(changed_functions([ 'scru64_realm', $current{scru64_realm} ], [ 'scru64', $version ]), $found, "$what is found out by a realm")
+	  if $what eq 'another column';
 }
 
 $node->stop;
