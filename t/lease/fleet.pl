@@ -38,6 +38,8 @@ chmod(0600, $passfile);
 	is(scalar(logged($server, 'the ceiling of scru64 was lost')), 0, 'no ceiling was lost');
 	$server->restart;
 	ok(wait_until(sub { lease_of($server) }), 'started again: a lease at once');
+	is($server->safe_psql('postgres', q(SELECT node_id || '/' || node_id_size = scru64_node_spec(), last_id, lead FROM scru64_generators())),
+		't||', 'of a node without an ID');
 	$server->stop;
 }
 

@@ -232,7 +232,7 @@ set_default($installation, $next);
 ($out, $err) = try_statement($session, "ALTER EXTENSION scru64 UPDATE");
 like($err, $unknown, 'a session of before cannot update');
 $node->safe_psql('postgres', 'CREATE VIEW nodes AS SELECT * FROM scru64_generators(); GRANT EXECUTE ON FUNCTION scru64_generators() TO granted');
-like(error_of($node, 'ALTER EXTENSION scru64 UPDATE'), qr/ERROR:  2BP01: .*\nDETAIL:  view nodes depends on function scru64_generators\(\)/, "a user's view is dropped first");
+like(error_of($node, 'ALTER EXTENSION scru64 UPDATE'), qr/ERROR:  2BP01: .*\nDETAIL:  view public\.nodes depends on function scru64_generators\(\)/, "a user's view is dropped first");
 is(version_in($node, 'postgres'), $current, '... else nothing is done');
 $node->safe_psql('postgres', 'DROP VIEW nodes; ALTER EXTENSION scru64 UPDATE');
 is(version_in($node, 'postgres'), $next, 'a new one can');
@@ -291,8 +291,8 @@ sub restored_ok
 	$node->safe_psql('postgres', "CREATE DATABASE $to TEMPLATE template0; ALTER DATABASE $to SET scru64.node_spec = '2/8'");
 	command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of($from), $node->connstr($to) ], "$from to $to: restored");
 	is(version_in($node, $to), $version, "$from to $to: at version $version");
-	same_dump(slurp_file(dump_of($to)) =~ s/^\\(un)?restrict .*\n//mgr,
-		slurp_file("$dir/$from.sql") =~ s/^\\(un)?restrict .*\n//mgr, "$from to $to: the same");
+	# Where a dump grants a privilege on a function, it names the columns, which a restore ignores.
+	same_dump((map { slurp_file($_) =~ s/^\\(un)?restrict .*\n|, OUT novelty bigint(?=\))//mgr } dump_of($to), "$dir/$from.sql"), "$from to $to: the same");
 	return;
 }
 restored_ok('everything', 'later', $next);
