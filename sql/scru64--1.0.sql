@@ -330,7 +330,7 @@ ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 -- Generator
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION scru64_generate_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_generate_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION scru64_generate() RETURNS scru64
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED SUPPORT scru64_generate_support;
 CREATE FUNCTION scru64_generate(count integer) RETURNS SETOF scru64
