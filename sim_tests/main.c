@@ -62,8 +62,6 @@ draw_swarm(void)
 	swarm.watermarks = PICK(0, 10, 30);
 	swarm.has_standby = one_in(3);
 	swarm.has_worker = one_in(4);
-	swarm.has_parallel = one_in(3);
-	swarm.loads_late = one_in(2);
 	swarm.lease_ticks = PICK(8, 40, 400, 2000);
 	swarm.realm_nodes = PICK(1, 1, 4);
 	if (one_in(8))
@@ -81,7 +79,7 @@ draw_swarm(void)
 		swarm.is_slow = true;
 		swarm.sessions = 1 + rnd(3);
 		swarm.jump_1in = swarm.set_1in = swarm.allowance_1in = swarm.stall_1in = 0;
-		swarm.has_worker = swarm.has_parallel = swarm.has_standby = false;
+		swarm.has_worker = swarm.has_standby = false;
 	}
 	is_calm = swarm.jump_1in == 0 && swarm.set_1in == 0 && swarm.allowance_1in == 0;
 	swarm.lose_page_1in = is_calm && !swarm.has_worker && one_in(3) ? 3 : 0;

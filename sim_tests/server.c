@@ -24,7 +24,6 @@ PROCESS_LOCAL MemoryContext CurrentMemoryContext = NULL;
 PROCESS_LOCAL PGPROC *MyProc = NULL;
 PROCESS_LOCAL struct Latch *MyLatch = NULL;
 PROCESS_LOCAL int MyProcPid = 0, ParallelWorkerNumber = -1, synchronous_commit = SYNCHRONOUS_COMMIT_ON;
-PROCESS_LOCAL bool InitializingParallelWorker = false;
 PROCESS_LOCAL NodeSpec configured_node = {{0, 0}, 0};
 PROCESS_LOCAL int scru64_rollback_allowance = 10000;
 PROCESS_LOCAL char *scru64_realm = "";

@@ -17,11 +17,11 @@
 #include <time.h>
 #include <ucontext.h>
 
-#include "access/parallel.h"
 #include "access/twophase.h"
 #include "access/xloginsert.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker.h"
 #include "storage/bufmgr.h"
 #include "storage/ipc.h"
 #include "storage/procarray.h"
@@ -74,9 +74,8 @@
 typedef struct Swarm
 {
 	int64		sessions, n_nodes, watermarks;	/* watermarks: of 100 statements */
-	bool		has_worker, has_parallel, has_standby;
+	bool		has_worker, has_standby;
 	bool		is_slow;		/* each flush takes longer than the ceiling is ahead */
-	bool		loads_late;		/* sessions load the library when they use it */
 	bool		is_corrected;	/* a clock that was ahead, as durability.md says */
 	int64		lease_ticks;	/* the longest lease */
 	int64		realm_nodes;	/* 1: all sessions use it */

@@ -219,7 +219,7 @@ worker_main(void)
 		load_pristine();
 		begin_process();
 		scru64_realm = "realm";
-		load_library();
+		watch_transactions();
 		worker_ends = &end;
 		if (sigsetjmp(end, 0) == 0)
 			scru64_start_lease_worker((Datum) 0);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * workload.c
- *		What sessions and a parallel worker do.
+ *		What sessions do.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,19 +20,7 @@ typedef struct Prepared
 	int			transaction;
 } Prepared;
 
-/* What a session asks its parallel worker for; the worker clears leader when it is done. */
-typedef struct Request
-{
-	Process    *leader;
-	int			transaction;
-	int			count;
-	bool		leader_has_library;
-	int			level;
-	NodeSpec	node;
-} Request;
-
 SERVER_LOCAL static Prepared prepared[MAX_PREPARED] = {{0}};
-SERVER_LOCAL static Request request = {0};
 SERVER_LOCAL static LocalTransactionId last_lxids[MAX_PROCESSES] = {0};
 SERVER_LOCAL static bool serials_are_set = false;	/* near their end, as after 16.7 million start markers */
 HISTORY_LOCAL static int server_allowance = 0;
@@ -61,15 +49,13 @@ begin_transaction(void)
 	node_before = configured_node;
 }
 
-FN(static bool, has_library, (void), return xact_callback != NULL;)
 FN(static uint64, xid_if_any, (void),
    return MyProc->xid == 0 ? 0 : U64FromFullTransactionId(GetTopFullTransactionId());)
 
 static void
 call_callback(XactEvent event)
 {
-	if (xact_callback != NULL)
-		xact_callback(event, NULL);
+	xact_callback(event, NULL);
 	scheduling_point();
 }
 
@@ -218,14 +204,14 @@ insert_row(int id)
 }
 
 static int
-generate(int for_transaction)
+generate(void)
 {
 	uint64		id;
 
 	script("generate = ");
 	id = (uint64) DatumGetInt64(call(scru64_generate, NULL));
 	script(UINT64_FORMAT " " UINT64_FORMAT "\n", scru64_get_timestamp(id), ceiling_at(PG_UINT64_MAX));
-	return got_id(id, for_transaction);
+	return got_id(id, transaction);
 }
 
 static void
@@ -235,7 +221,7 @@ generate_rows(int count)
 
 	for (; count > 0; count--)
 	{
-		int			id = generate(transaction);
+		int			id = generate();
 
 		if (inserts)
 			insert_row(id);
@@ -295,31 +281,6 @@ set_ceiling(void)
 	script("ok\n");
 }
 
-/* A query of which a parallel worker generates the IDs */
-static void
-generate_in_parallel(void)
-{
-	int			first = n_issued;
-	int			last;
-
-	if (request.leader != NULL || configured_node.node.node_id_size == 0)
-		return;
-	request = (Request) {.leader = me, .transaction = transaction, .count = 1 + (int) rnd(8),
-		.leader_has_library = has_library(), .level = synchronous_commit, .node = configured_node};
-	wake(&request);
-	while (request.leader == me)
-		sleep_until(NEVER, &request);
-	acquire_view(&request);
-	last = n_issued;
-	for (int i = first; i < last && !one_in(5); i++)
-	{
-		if (issued[i].transaction == transaction && !issued[i].is_row)
-			insert_row(i);
-	}
-}
-
-FN(static void, load_library, (void), if (!has_library()) watch_transactions();)
-
 static void
 take_snapshot(void)
 {
@@ -339,14 +300,6 @@ run_statement(void)
 
 	scru64_rollback_allowance = server_allowance;
 	take_snapshot();
-	if (swarm.has_parallel && one_in(8))
-	{
-		generate_in_parallel();
-		return;
-	}
-	if (!has_library() && one_in(2))
-		return;
-	load_library();
 	if (one_in(swarm.serials_1in) && !serials_are_set && node_slots != NULL &&
 		node_slots->lock.state.value == 0)
 	{
@@ -427,8 +380,7 @@ begin_session(void)
 {
 	begin_process();
 	scru64_realm = swarm.has_worker ? "realm" : "";
-	if (!swarm.loads_late)
-		load_library();
+	watch_transactions();
 	set_node();
 }
 
@@ -465,41 +417,6 @@ session_main(void)
 	}
 }
 
-static void
-generate_for_leader(void)
-{
-	for (int i = 0; i < request.count; i++)
-		(void) generate(request.transaction);
-}
-
-static void
-parallel_main(void)
-{
-	for (;;)
-	{
-		while (request.leader == NULL)
-			sleep_until(NEVER, &request);
-		load_pristine();
-		begin_process();
-		acquire_view(&request);
-		MyProc->lockGroupLeader = &procs[request.leader->number];
-		ParallelWorkerNumber = 0;
-		InitializingParallelWorker = request.leader_has_library;
-		watch_transactions();
-		InitializingParallelWorker = false;
-		configured_node = request.node;
-		node_set_count = set_count;
-		synchronous_commit = request.level;
-		scru64_rollback_allowance = server_allowance;
-		compat_lxid(MyProc) = ++last_lxids[me->number];
-		if (run_caught(generate_for_leader))
-			leave_transaction(TRANSACTION_OPEN, XACT_EVENT_PARALLEL_COMMIT);
-		MyProc->lockGroupLeader = NULL;
-		request.leader = NULL;
-		wake(&request);
-	}
-}
-
 /* CREATE EXTENSION */
 static void
 create_main(void)
@@ -521,8 +438,6 @@ start_workload(void)
 		start_process(i, session_main);
 	if (swarm.has_worker)
 		start_process(n++, worker_main);
-	if (swarm.has_parallel)
-		start_process(n++, parallel_main);
 	for (int i = 0; i < n; i++)
 	{
 		if (one_in(3) && !is_script)
