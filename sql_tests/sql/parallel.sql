@@ -31,43 +31,44 @@ SELECT count(*), min(n)::scru64, max(n)::scru64
 FROM scru64_parallel WHERE n > '7zzzzzzzzzzz'::scru64::bigint;
 
 --
--- scru64_generate() in the workers: each has the session's node, and no ID
--- comes twice.
+-- Scan and sort are parallel, and scru64_generate() is above Gather, as nextval() is: the IDs have
+-- the order of the rows.
 --
 SET scru64.node_spec = '0x50/8';
 SET compute_query_id = off;
+SET parallel_leader_participation = off;
 EXPLAIN (COSTS OFF, VERBOSE)
-	SELECT n, scru64_generate() AS id FROM scru64_parallel;
+	SELECT scru64_generate() AS id, n FROM scru64_parallel WHERE id > '7zzzzzzzzzzz' ORDER BY n;
 CREATE TABLE scru64_parallel_ids AS
-	SELECT n, scru64_generate() AS id FROM scru64_parallel;
-SELECT count(*), count(DISTINCT id) AS different,
-	   count(*) FILTER (WHERE scru64_node_ctr(id) >> 16 <> 80) AS of_another_node
-FROM scru64_parallel_ids;
--- The session goes on after all of them.
-SELECT scru64_generate() > max(id) AS is_later FROM scru64_parallel_ids;
+	SELECT scru64_generate() AS id, n FROM scru64_parallel WHERE id > '7zzzzzzzzzzz' ORDER BY n;
+SELECT count(*), count(DISTINCT id) AS different, count(*) FILTER (WHERE n < previous) AS out_of_order
+FROM (SELECT id, n, lag(n) OVER (ORDER BY id) AS previous FROM scru64_parallel_ids) AS ids;
+EXPLAIN (COSTS OFF) SELECT g FROM scru64_parallel, LATERAL scru64_generate((n % 3)::integer) AS g;
 
--- In a qualification
-SELECT count(*) FROM scru64_parallel WHERE scru64_generate() > '0u2pf62ji4b9';
-
--- Without a node, a worker raises what the session itself would.
-SET scru64.node_spec = '';
-DO $$
+--
+-- A function that is wrongly marked PARALLEL SAFE: in a worker it raises what nextval() does.
+--
+CREATE FUNCTION scru64_wrongly_safe(what text) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$
+DECLARE
+	result text;
 BEGIN
-	PERFORM count(scru64_generate()) FROM scru64_parallel;
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-	RAISE NOTICE '%: %', SQLSTATE, SQLERRM;
+	EXECUTE 'SELECT ' || what INTO result;
+	RETURN result;
 END
 $$;
+CREATE SEQUENCE scru64_sequence;
+SELECT what, e.*
+FROM unnest(ARRAY['nextval(''scru64_sequence'')', 'scru64_generate()', 'scru64_generate(1)', 'scru64_check()']) AS what,
+	 test.error_of(format('SELECT count(scru64_wrongly_safe(%L)) FROM scru64_parallel', what)) AS e;
 
--- A role that may not choose the node generates in parallel for the one that
--- was chosen: in the session, or for the database, and whether or not the
--- session has loaded the library when the query starts.
+--
+-- Workers have the settings of the session.
+--
 CREATE ROLE regress_scru64_user;
 GRANT SELECT ON scru64_parallel TO regress_scru64_user;
 CREATE VIEW scru64_in_workers AS
-	SELECT count(*), count(DISTINCT id) AS different, min(scru64_node_ctr(id) >> 16) AS node_id,
-		   max(scru64_node_ctr(id) >> 16) AS same
-	FROM (SELECT scru64_generate() AS id FROM scru64_parallel OFFSET 0) AS generated;
+	SELECT count(*), min(spec), max(spec)
+	FROM (SELECT scru64_node_spec() AS spec FROM scru64_parallel OFFSET 0) AS answers;
 GRANT SELECT ON scru64_in_workers TO regress_scru64_user;
 CREATE FUNCTION scru64_be_parallel() RETURNS void LANGUAGE sql AS $$
 	SELECT set_config(name, value, false)
@@ -77,12 +78,14 @@ CREATE FUNCTION scru64_be_parallel() RETURNS void LANGUAGE sql AS $$
 		('parallel_leader_participation', 'off')
 	) AS v (name, value)
 $$;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT * FROM scru64_in_workers;
 
+-- So it is for a role that may not choose the node: the one that was chosen in the session, or for
+-- the database, and whether or not the session has loaded the library when the query starts.
 \c -
 SELECT scru64_be_parallel();
 SET scru64.node_spec = '0x58/8';
 SELECT * FROM scru64_in_workers;
-EXPLAIN (COSTS OFF) SELECT scru64_generate() FROM scru64_parallel;
 
 \c -
 SELECT scru64_be_parallel();
@@ -112,6 +115,7 @@ RESET ROLE;
 REVOKE SET ON PARAMETER scru64.node_spec FROM regress_scru64_user;
 
 DROP VIEW scru64_in_workers;
-DROP FUNCTION scru64_be_parallel;
+DROP FUNCTION scru64_be_parallel, scru64_wrongly_safe;
+DROP SEQUENCE scru64_sequence;
 DROP TABLE scru64_parallel, scru64_parallel_ids;
 DROP ROLE regress_scru64_user;
