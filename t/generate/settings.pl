@@ -400,16 +400,25 @@ sub test_before_loading
 	outcome_is("SELECT cheat(); $used; $show; SELECT cheat()", "true $servers WARNING 55P02 ERROR 55P02", "a function's SET has no effect", user => 'app');
 	superuser('DROP FUNCTION cheat()');
 
-	# parallel workers go by the same, even where only they load the library
+	test_workers();
+	return;
+}
+
+# Parallel workers go by the same, even where only they load the library.
+sub test_workers
+{
 	my $parallel = 'SET ' . ($version >= 160000 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on; SET parallel_leader_participation = off;';
-	my $issue = "$parallel SELECT count(inside()::text) FROM generate_series(1, 2)";
-	superuser("CREATE FUNCTION inside() RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN scru64_generate(); END'");
-	outcome_is("$issue; $used; $show", "2 $servers", 'in a parallel worker', user => 'app');
-	outcome_is("SET scru64.rollback_allowance = '1h'; $issue", 'WARNING 55P02 ERROR 55P02', 'SET, in a parallel worker', user => 'app', says => qr/cannot be set for a session.*source "session"/s);
-	outcome_is($issue, 'WARNING 55P02 ERROR 55P02', 'PGOPTIONS, in a parallel worker', user => 'app', options => 'scru64.rollback_allowance=1h', says => qr/cannot be set for a session.*source "client"/s);
-	superuser('DROP FUNCTION inside()');
+	my $ask = "$parallel SELECT count(inside()) FROM generate_series(1, 2)";
+
 	# the first use of the library may be in a parallel plan
-	outcome_is("$parallel SELECT count(scru64_generate()::text) FROM generate_series(1, 2); SHOW scru64.node_spec", '2 14/8', 'loaded in a parallel query: the settings are there');
+	outcome_is("$parallel SELECT min(scru64_node_spec()) FROM generate_series(1, 2); SHOW scru64.node_spec", '14/8 14/8', 'loaded in a parallel query: the settings are there', user => 'app');
+
+	# wrongly marked, so that a worker checks its settings
+	superuser("CREATE FUNCTION inside() RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN scru64_watermark(); END'");
+	outcome_is("$ask; $used; $show", "2 $servers", 'in a parallel worker', user => 'app');
+	outcome_is("SET scru64.rollback_allowance = '1h'; $ask", 'WARNING 55P02 ERROR 55P02', 'SET, in a parallel worker', user => 'app', says => qr/cannot be set for a session.*source "session".*CONTEXT:  .*parallel worker/s);
+	outcome_is($ask, 'WARNING 55P02 ERROR 55P02', 'PGOPTIONS, in a parallel worker', user => 'app', options => 'scru64.rollback_allowance=1h', says => qr/cannot be set for a session.*source "client".*CONTEXT:  .*parallel worker/s);
+	superuser('DROP FUNCTION inside()');
 	return;
 }
 

@@ -1,5 +1,5 @@
-# scru64_watermark() and what is not one session on one server: parallel workers,
-# standbys, and a server without room for it.
+# scru64_watermark() and what is not one session on one server: standbys, and a server
+# without room for it.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -26,79 +26,6 @@ sub put_here
 	my ($server, $sql) = @_;
 
 	return $server->safe_psql('postgres', ($sql || '') . put_sql(0));
-}
-
-sub holders
-{
-	my ($server) = @_;
-
-	return $server->safe_psql('postgres', 'SELECT pid, gid FROM scru64_transactions()');
-}
-
-#
-# A session whose workers make IDs, and that has not loaded the library itself
-#
-foreach my $prepared (0, 10)
-{
-	my $name = "max_prepared_transactions = $prepared";
-	my $node = server_with("parallel_$prepared", "max_prepared_transactions = $prepared\n");
-
-	$node->safe_psql('postgres', q(
-CREATE TABLE numbers AS SELECT n FROM generate_series(1, 20000) AS n;
-ALTER TABLE numbers SET (parallel_workers = 2);
--- what a session can plan without the library
-CREATE FUNCTION make_id() RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS $$
-BEGIN
-	RETURN scru64_generate()::text;
-END
-$$;
-));
-	my $parallel = q(
-SET max_parallel_workers_per_gather = 2;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
-SET parallel_leader_participation = off;
-);
-	my $make = 'SELECT min(id COLLATE "C") FROM (SELECT make_id() AS id FROM numbers OFFSET 0) AS made';
-	my $session = open_session($node);
-	my $pid = $session->{pid};
-
-	$session->query_safe($parallel);
-	if ($prepared == 0)
-	{
-		$session->query_safe('BEGIN');
-		$id = $session->query_safe($make);
-		like($id, qr/^\w{12}$/, "$name: workers make IDs");
-		put_here($node);
-		is(holders($node), "$pid|", "$name: they are of their session");
-		held_ok($node, $id, "$name: and hold the watermark back");
-		$session->query_safe('COMMIT; BEGIN');
-		is(holders($node), '', "$name: until that ends its transaction");
-		passes_ok($node, put_here($node), "$name: it passes");
-		$session->query_safe('COMMIT');
-	}
-	else
-	{
-		($out, $err) = try_statement($session, $make);
-		like($err, qr/ERROR:  55000: parallel worker cannot generate IDs.*\nDETAIL: .*\nHINT: .*session_preload_libraries/,
-			"$name: workers refuse");
-		passes_ok($node, put_here($node), "$name: nothing holds it back");
-		$session->query_safe("LOAD 'scru64'");
-		$session->query_safe('BEGIN');
-		$id = $session->query_safe($make);
-		like($id, qr/^\w{12}$/, "$name: with the library they make IDs");
-		is(holders($node), "$pid|", "$name: they are of their session");
-		$session->query_safe("PREPARE TRANSACTION 'workers'");
-		is(holders($node), '|workers', "$name: then of what it has prepared");
-		put_here($node);
-		held_ok($node, $id, "$name: which holds it back");
-		$node->safe_psql('postgres', "COMMIT PREPARED 'workers'");
-		is(holders($node), '', "$name: until it is ended");
-		passes_ok($node, put_here($node), "$name: it passes");
-	}
-	$session->quit;
-	$node->stop;
 }
 
 #
