@@ -209,8 +209,6 @@ SELECT count(*) FROM scru64_transactions();
 SET ROLE regress_scru64_user;
 SELECT count(*) FROM scru64_transactions();
 \echo :SQLSTATE
-SELECT count(*) FROM scru64_transactions();
-\echo :SQLSTATE
 -- All may ask for the watermark.
 SELECT count(*) FROM scru64_events WHERE id < scru64_watermark();
 RESET ROLE;
