@@ -1,4 +1,4 @@
-# pg_dump and restore, in every format: what is in a database that uses the type
+# pg_dump and restore, in every format and in parts: what is in a database that uses the type
 # everywhere, and what it is made of, are the same afterwards, and go on working.
 
 use FindBin;
@@ -30,10 +30,9 @@ sub dump_of
 # leaves no trace.
 sub check_use
 {
-	my ($db, $name, $schema) = @_;
+	my ($db, $name) = @_;
 
 	is( $node->safe_psql($db, qq(
-SET search_path = public, $schema;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT FROM part WHERE id >= timestamptz '2026-01-31 00:00+00';
@@ -41,7 +40,6 @@ EXPLAIN (COSTS OFF) SELECT FROM part WHERE id >= timestamptz '2026-01-31 00:00+0
 		'Index Only Scan on part_new part',
 		"$name: the index is used, and the partition that is not needed pruned");
 	is( $node->safe_psql($db, qq(
-SET search_path = public, $schema;
 SHOW scru64.node_spec;
 WITH old AS MATERIALIZED (SELECT max(id) AS id FROM event), new AS (INSERT INTO event DEFAULT VALUES RETURNING *)
 SELECT new.id > old.id, created_at = scru64_timestamp(new.id), number = new.id::bigint,
@@ -67,44 +65,52 @@ SELECT count(*) FROM event JOIN typed ON d = id AND id <@ r;
 	return;
 }
 
-my %formats = (public => [qw(plain custom directory)], hidden => ['custom']);
-foreach my $schema (sort keys %formats)
+create_everything($node, 'source');
+my $before = dump_of('source');
+my $answers = answers_of($node, 'source');
+like($before, qr/^COPY public\.typed .*\n\w{12}\t\(\w{12},\w{12}\)\t\[\w{12},\w{12}\)\n/m, 'the dump has IDs as text');
+like($before, qr/^REVOKE ALL ON FUNCTION pg_catalog\.scru64_generate\(\) FROM PUBLIC;\nGRANT ALL ON FUNCTION pg_catalog\.scru64_generate\(\) TO everything_app;$/m,
+	'and who may generate');
+
+# Dump, and restore into a database that may have something already.
+sub restore
 {
-	my $source = "source_$schema";
+	my ($name, $db, $format, @options) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir . '/' . $name =~ s/\W+/_/gr;
+	my @jobs = $format eq 'plain' ? () : ('-j', 2);
 
-	# once with the extension in public, and once where no search_path finds it
-	create_everything($node, $source, $schema);
-	my $before = dump_of($source);
-	like($before, qr/^COPY public\.typed .*\n\w{12}\t\(\w{12},\w{12}\)\t\[\w{12},\w{12}\)\n/m,
-		"$schema: the dump has IDs as text");
+	$node->command_ok(
+		[
+			'pg_dump', "--format=$format", '-f', $file, @options,
+			($format eq 'directory' ? @jobs : ()), $node->connstr('source')
+		],
+		"$name: dumped");
+	$node->command_ok(
+		$format eq 'plain'
+		? [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $node->connstr($db) ]
+		: [ 'pg_restore', '--exit-on-error', @jobs, '-d', $node->connstr($db), $file ],
+		"$name: restored");
+	return;
+}
 
-	foreach my $format (@{ $formats{$schema} })
-	{
-		my $name = "$schema, $format";
-		my $db = "${schema}_$format";
-		my $file = PostgreSQL::Test::Utils::tempdir . "/$db";
-		my @jobs = $format eq 'plain' ? () : ('-j', 2);
+foreach my $way ([ 'plain' ], [ 'custom' ], [ 'directory' ], [ 'plain', '--schema-only', '--data-only' ])
+{
+	my ($format, @parts) = @{$way};
+	my $db = @parts ? 'in_parts' : $format;
 
-		$node->command_ok(
-			[
-				'pg_dump', "--format=$format", '-f', $file,
-				($format eq 'directory' ? @jobs : ()), $node->connstr($source)
-			],
-			"$name: dumped");
-		$node->safe_psql('postgres', qq(
+	$node->safe_psql('postgres', qq(
 CREATE DATABASE $db TEMPLATE template0;
 ALTER DATABASE $db SET scru64.node_spec = '2/8';
 ));
-		$node->command_ok(
-			$format eq 'plain'
-			? [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $node->connstr($db) ]
-			: [ 'pg_restore', '--exit-on-error', @jobs, '-d', $node->connstr($db), $file ],
-			"$name: restored");
-		same_dump(dump_of($db), $before, "$name: it is what it was");
-		check_use($db, $name, $schema);
-	}
-	check_use($source, "$schema, not dumped", $schema);
+	restore($db, $db, $format) if !@parts;
+	restore("$db, $_", $db, $format, $_) foreach (@parts);
+	# which is in neither part
+	$node->safe_psql($db, q(SELECT format('REFRESH MATERIALIZED VIEW %s', oid::regclass) FROM pg_class WHERE relkind = 'm' \gexec)) if @parts;
+	same_dump(dump_of($db), $before, "$db: it is what it was");
+	is(answers_of($node, $db), $answers, "$db: it answers as it did");
+	check_use($db, $db);
 }
+check_use('source', 'not dumped');
 
 $node->stop;
 done_testing();
