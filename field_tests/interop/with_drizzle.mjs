@@ -2,11 +2,12 @@
 
 import { ID, ask, done, isEqual, psql, versionOf } from './harness.mjs';
 
+import { pushSchema } from 'drizzle-kit/api';
 import { arrayContains, asc, eq, gt, gte, inArray, relations } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 
-console.log(`# drizzle-orm ${versionOf('drizzle-orm')}`);
+console.log(`# drizzle-orm ${versionOf('drizzle-orm')}, drizzle-kit ${versionOf('drizzle-kit')}`);
 
 // [recipe: Drizzle, type]
 import { sql } from 'drizzle-orm';
@@ -21,7 +22,10 @@ const event = pgTable('event', {
 });
 // [end]
 
-const comment = pgTable('comment', { event: scru64('event'), comment: text('comment').primaryKey() });
+const comment = pgTable('comment', {
+  event: scru64('event').references(() => event.id),
+  comment: text('comment').primaryKey(),
+});
 const eventRelations = relations(event, ({ many }) => ({ comments: many(comment) }));
 const commentRelations = relations(comment, ({ one }) => ({
   of: one(event, { fields: [comment.event], references: [event.id] }),
@@ -40,9 +44,18 @@ const client = {
   nullInArray: 'NULL',
 };
 
-// The tool making tables of this is another package; here, its output is tested.
-isEqual([event.id.getSQLType(), event.related.getSQLType()], ['scru64', 'scru64[]'], 'the types of the table');
-await db.execute(sql`CREATE TABLE comment (event scru64 REFERENCES event, comment text PRIMARY KEY)`);
+// What "drizzle-kit push" does to the database.  It draws what a terminal would show turning.
+async function push() {
+  const { write } = process.stdout;
+  process.stdout.write = () => true;
+  const { statementsToExecute, apply } = await pushSchema({ event, comment }, db);
+  await apply();
+  process.stdout.write = write;
+  return statementsToExecute.map((statement) => statement.split(' (')[0].split(' FOREIGN')[0]);
+}
+isEqual(await push(), ['CREATE TABLE "comment"', 'ALTER TABLE "comment" ADD CONSTRAINT "comment_event_event_id_fk"'],
+  'push makes the table that is missing');
+isEqual(await push(), [], 'and then finds nothing to change');
 
 const first = await ask(client);
 isEqual((await where(inArray(event.id, [first, ID]))).map((row) => row.what), ['given', 'first'], 'inArray');

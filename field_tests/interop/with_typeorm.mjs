@@ -1,6 +1,6 @@
 // TypeORM, with node-postgres
 
-import { ID, ask, connection, done, failure, isEqual, register, versionOf } from './harness.mjs';
+import { ID, ask, connection, done, failure, isEqual, psql, register, versionOf } from './harness.mjs';
 
 import pg from 'pg';
 import { Any, DataSource, EntitySchema, Equal, In, MoreThan, MoreThanOrEqual, Raw } from 'typeorm';
@@ -28,6 +28,13 @@ dataSource.driver.supportedDataTypes.push('scru64');
 await dataSource.initialize();
 // [end]
 isEqual((await dataSource.driver.createSchemaBuilder().log()).upQueries, [], 'the table is as it should be');
+
+// As test suites begin: what is in the schema is dropped, and made again.
+await dataSource.query("INSERT INTO event (what) VALUES ('old')");
+await dataSource.destroy();
+dataSource.setOptions({ dropSchema: true });
+await dataSource.initialize();
+isEqual(psql('SELECT count(*) FROM event'), ['0'], 'dropSchema drops the table, and it is made again');
 
 const events = dataSource.getRepository(Event);
 const operators = { '=': Equal, '>': MoreThan, '>=': MoreThanOrEqual };

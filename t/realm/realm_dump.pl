@@ -20,8 +20,7 @@ is($one->[0], $other->[0], 'two servers that were set up alike');
 isnt($one->[1], $other->[1], 'are not taken for each other');
 $alike->stop;
 
-# The extension belongs to who owns the database and is no superuser; scru64 is in
-# a schema of its own.
+# The extension belongs to who owns the database and is no superuser.
 $node->safe_psql('postgres', q(
 CREATE ROLE realm_owner LOGIN;
 CREATE ROLE app LOGIN;
@@ -30,21 +29,18 @@ CREATE DATABASE restored OWNER realm_owner;
 CREATE DATABASE restored_by_superuser;
 ));
 my $setup = q(
-CREATE SCHEMA ids;
-CREATE EXTENSION scru64 SCHEMA ids;
-CREATE EXTENSION scru64_realm;
+CREATE EXTENSION scru64_realm CASCADE;
 SELECT scru64_realm.set_guard('1 hour');
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew TO app;
-GRANT USAGE ON SCHEMA ids TO app;
 CREATE TABLE mine (what text, lease_id uuid, node_spec text, expires_at timestamptz);
 INSERT INTO mine SELECT 'a day', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(8, 'one') AS l;
 INSERT INTO mine SELECT 'forever', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(4, 'two', '1000 years') AS l;
 INSERT INTO mine SELECT 'parent', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(6, 'three', node_id => 20) AS l;
 INSERT INTO mine SELECT 'child', s.lease_id, s.node_spec, s.expires_at
-FROM mine, scru64_realm.split(lease_id, 8, ids.scru64_from_parts(now(), 20 << 18)) AS s
+FROM mine, scru64_realm.split(lease_id, 8, scru64_from_parts(now(), 20 << 18)) AS s
 WHERE what = 'parent';
 INSERT INTO mine SELECT 'released', l.lease_id, l.node_spec, l.expires_at FROM scru64_realm.lease(12, 'four', node_id => 4095) AS l;
-SELECT scru64_realm.release(lease_id, ids.scru64_from_parts(now(), 4095 << 12)) FROM mine WHERE what = 'released';
+SELECT scru64_realm.release(lease_id, scru64_from_parts(now(), 4095 << 12)) FROM mine WHERE what = 'released';
 SELECT setval('scru64_realm_internal.pruned_until', 1);
 SELECT scru64_realm.set_max_ttl('2 hours');
 SELECT scru64_realm_internal.set_failover(('2001-01-01', '2002-01-01', '2003-01-01', '2004-01-01')),
@@ -104,7 +100,7 @@ SKIP:
 			"$db: who has a lease can renew it");
 		$node->safe_psql($db, 'SELECT scru64_realm.nothing_was_lost()', extra_params => [ '-U', $owner || $superuser ]);
 		is( $node->safe_psql(
-				$db, "SELECT node_id FROM scru64_realm.lease(8, 'five'), ids.scru64_parse_node_spec(node_spec)",
+				$db, "SELECT node_id FROM scru64_realm.lease(8, 'five'), scru64_parse_node_spec(node_spec)",
 				extra_params => [ '-U', 'app' ]),
 			'1', "$db: then what is leased next is free");
 		$node->safe_psql($db, "DELETE FROM scru64_realm.ledger WHERE holder = 'five'");

@@ -68,8 +68,8 @@ SELECT count(*) FROM event JOIN typed ON d = id AND id <@ r;
 create_everything($node, 'source');
 my $before = dump_of('source');
 my $answers = answers_of($node, 'source');
-like($before, qr/^COPY public\.typed .*\n\w{12}\t\(\w{12},\w{12}\)\t\[\w{12},\w{12}\)\n/m, 'the dump has IDs as text');
-like($before, qr/^REVOKE ALL ON FUNCTION pg_catalog\.scru64_generate\(\) FROM PUBLIC;\nGRANT ALL ON FUNCTION pg_catalog\.scru64_generate\(\) TO everything_app;$/m,
+ok($before =~ /^COPY public\.typed .*\n\w{12}\t\(\w{12},\w{12}\)\t\[\w{12},\w{12}\)\n/m, 'the dump has IDs as text');
+ok($before =~ /^REVOKE ALL ON FUNCTION pg_catalog\.scru64_generate\(\) FROM PUBLIC;\nGRANT ALL ON FUNCTION pg_catalog\.scru64_generate\(\) TO everything_app;$/m,
 	'and who may generate');
 
 # Dump, and restore into a database that may have something already.
