@@ -104,6 +104,37 @@ DELETE FROM event WHERE id = (SELECT min(id) FROM event);
 
 
 #
+# Triggers of the subscriber: the search_path of what applies the changes is empty.
+#
+
+everywhere(q(
+CREATE TABLE watched (id scru64 DEFAULT scru64_generate() PRIMARY KEY, parent scru64, kind text, newest scru64);
+CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS '
+BEGIN
+	IF NEW.id >= timestamptz ''2026-01-01'' AND NEW.parent IS DISTINCT FROM NEW.id
+		AND NEW.id > ALL (SELECT id FROM public.watched WHERE id <> NEW.id)
+	THEN
+		NEW.kind = CASE NEW.parent WHEN NULLIF(NEW.id, NEW.parent) THEN ''itself'' ELSE ''watched'' END;
+		NEW.newest = GREATEST(NEW.id, NEW.parent);
+	END IF;
+	RETURN NEW;
+END';
+CREATE TRIGGER watch BEFORE INSERT ON watched FOR EACH ROW WHEN (NEW.parent IS DISTINCT FROM NEW.id) EXECUTE FUNCTION watch();
+ALTER TABLE watched ENABLE ALWAYS TRIGGER watch;
+CREATE PUBLICATION watched FOR TABLE watched (id, parent);
+));
+subscribe($two, $one, 'watched', 'watched', 'copy_data = false');
+$one->safe_psql('postgres', 'INSERT INTO watched (parent) SELECT scru64_generate() FROM generate_series(1, 3)');
+$one->wait_for_catchup('watched');
+is($two->safe_psql('postgres', q(SELECT count(*) FROM watched WHERE kind = 'watched' AND newest = id)),
+	'3', 'triggers of the subscriber compare IDs');
+is(rows_of($two, '*', 'watched'), rows_of($one, '*', 'watched'), '... as they do on the publisher');
+is($two->safe_psql('postgres', q(SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = 'watched')),
+	'0', '... without an error');
+$two->safe_psql('postgres', 'DROP SUBSCRIPTION watched');
+
+
+#
 # Both ways: both servers write to one table at the same time
 #
 
