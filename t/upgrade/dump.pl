@@ -66,6 +66,8 @@ SELECT count(*) FROM event JOIN typed ON d = id AND id <@ r;
 }
 
 create_everything($node, 'source');
+# which pg_upgrade cannot restore
+$node->safe_psql('source', q(CREATE DOMAIN by_cast AS scru64 CHECK (VALUE::bigint > 0 AND VALUE::timestamptz >= '2026-01-01 00:00+00')));
 my $before = dump_of('source');
 my $answers = answers_of($node, 'source');
 ok($before =~ /^COPY public\.typed .*\n\w{12}\t\(\w{12},\w{12}\)\t\[\w{12},\w{12}\)\n/m, 'the dump has IDs as text');
