@@ -59,7 +59,7 @@ draw_swarm(void)
 	swarm.standby_1in = PICK(1, 5, 20, 100);
 	swarm.stall_1in = PICK(0, 0, 20, 200, 2000);
 	swarm.fail_1in = PICK(0, 0, 0, 30, 300);
-	swarm.watermarks = PICK(0, 10, 30);
+	swarm.watermarks = PICK(0, 10, 30, 60);
 	swarm.has_standby = one_in(3);
 	swarm.has_worker = one_in(4);
 	swarm.lease_ticks = PICK(8, 40, 400, 2000);

@@ -312,7 +312,12 @@ run_statement(void)
 	{
 		ask_for_watermark();
 		if (one_in(3))
+		{
+			/* a statement that takes a while asks again */
+			if (one_in(2))
+				sleep_until(now_ns + rnd_scale(MS, 10 * SEC), NULL);
 			ask_for_watermark();
+		}
 	}
 	else if (kind < 70)
 		generate_rows(1 + (int) rnd(4));
