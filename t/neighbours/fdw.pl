@@ -132,7 +132,8 @@ my @tests = (
 	],
 	[
 		'IS NOT DISTINCT FROM', q(SELECT * FROM far.event WHERE id IS NOT DISTINCT FROM '0vodnvxngg00'),
-		qr/^$where \(\(NOT \(id IS DISTINCT FROM '0vodnvxngg00'/
+		# from 19 on "=", as there is no NULL in the column
+		qr/^$where \(\((NOT \(id IS DISTINCT FROM|id =) '0vodnvxngg00'/
 	],
 	[
 		'CASE', q(SELECT * FROM far.event WHERE CASE id WHEN '0vodnvxngg00' THEN true WHEN '0vodnvxngg01' THEN true ELSE false END),
@@ -140,7 +141,7 @@ my @tests = (
 	],
 	[
 		'a change of what is distinct', q(UPDATE far.event SET id = '0vodnvxngg02' WHERE id IS NOT DISTINCT FROM '0vodnvxngg01' RETURNING id, what),
-		qr/^UPDATE public\.event SET id = '0vodnvxngg02'.* WHERE \(\(NOT \(id IS DISTINCT FROM /
+		qr/^UPDATE public\.event SET id = '0vodnvxngg02'.* WHERE \(\((NOT \(id IS DISTINCT FROM|id =) /
 	],
 	[
 		'a removal', q(DELETE FROM far.note WHERE event_id IS DISTINCT FROM '0vodnvxngg00' RETURNING id),
