@@ -31,10 +31,11 @@ CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING gist AS
 	FUNCTION 9 gbt_int8_fetch(internal),
 	STORAGE gbtreekey16;
 
--- Sorted builds and temporal keys came with btree_gist 1.8, of PostgreSQL 18.
+-- Sorted builds and temporal keys came with btree_gist 1.8, of PostgreSQL 18. Only superusers can
+-- create a function of internal.
 DO $$
 BEGIN
-	IF to_regprocedure('gist_translate_cmptype_btree(integer)') IS NOT NULL THEN
+	IF to_regprocedure('gbt_int8_sortsupport(internal)') IS NOT NULL THEN
 		ALTER OPERATOR FAMILY scru64_ops USING gist ADD
 			FUNCTION 11 (scru64, scru64) gbt_int8_sortsupport(internal),
 			FUNCTION 12 ("any", "any") gist_translate_cmptype_btree(integer);

@@ -142,6 +142,14 @@ SELECT scru64_revoke('scru64_generate()');
 SET LOCAL ROLE regress_scru64_user;
 SELECT code, message FROM test.error_of('COPY scru64_copied (n) FROM ''/dev/null''');
 ROLLBACK;
+-- Without USAGE on the schema
+BEGIN;
+GRANT SELECT ON scru64_given TO regress_scru64_user;
+REVOKE USAGE ON SCHEMA pg_catalog FROM PUBLIC;
+SET LOCAL ROLE regress_scru64_user;
+SELECT code, message FROM test.error_of('COPY scru64_copied (n) FROM ''/dev/null''');
+SELECT code, message FROM test.error_of('EXPLAIN SELECT FROM scru64_given WHERE id > scru64_generate()');
+ROLLBACK;
 
 --
 -- SQL does not get at the functions.

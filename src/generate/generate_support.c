@@ -5,8 +5,8 @@
  *
  * COPY inserts row by row where a column's default is volatile, because the default might
  * read the table.  PostgreSQL makes an exception for nextval(), and for no other function.
- * scru64_generate() reads no table either.  So in an expression that is planned alone, as
- * COPY's defaults are, a call becomes
+ * scru64_generate() reads no table either.  So in an expression that is planned alone, without
+ * a query, as COPY's defaults are, a call becomes
  *
  *		COALESCE(scru64_generate_in_copy(internal), nextval)
  *
@@ -24,13 +24,28 @@
 
 #include "pg_compat.h"
 
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
-#include "parser/parse_func.h"
+#include "utils/builtins.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(scru64_generate_support);
+
+/* Without a check of privileges on the schema, which no default needs. */
+static Oid
+find_generate_in_copy(void)
+{
+	Oid			internal = INTERNALOID;
+
+	return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+						   CStringGetDatum("scru64_generate_in_copy"),
+						   PointerGetDatum(buildoidvector(&internal, 1)),
+						   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+}
 
 /*
  * May the caller execute both functions?  Else the call stays as it is: the executor checks
@@ -72,9 +87,6 @@ Datum
 scru64_generate_support(PG_FUNCTION_ARGS)
 {
 	SupportRequestSimplify *request = (SupportRequestSimplify *) PG_GETARG_POINTER(0);
-	Oid			internal = INTERNALOID;
-	String	   *schema = makeString("pg_catalog");
-	String	   *name = makeString("scru64_generate_in_copy");
 	const FuncExpr *call;
 	Oid			in_copy;
 	FuncExpr   *replacement;
@@ -83,7 +95,7 @@ scru64_generate_support(PG_FUNCTION_ARGS)
 	if (!IsA(request, SupportRequestSimplify) || request->root != NULL)
 		PG_RETURN_POINTER(NULL);
 	call = request->fcall;
-	in_copy = LookupFuncName(list_make2(schema, name), 1, &internal, true);
+	in_copy = find_generate_in_copy();
 	if (!OidIsValid(in_copy) || !may_execute(call->funcid, in_copy))
 		PG_RETURN_POINTER(NULL);
 

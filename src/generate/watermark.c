@@ -216,7 +216,10 @@ find_watermark(SnapshotPosition position)
 		memset(&own_answers, 0, sizeof(own_answers));
 	own_restarts = restarts;
 	answers_put(&own_answers, present.position, present.watermark);
-	return Max(best, answers_best(&own_answers, position));
+	best = Max(best, answers_best(&own_answers, position));
+	/* the shared ring may forget it before the session's next statement */
+	answers_put(&own_answers, position, best);
+	return best;
 }
 
 /* The same; raises an error if there can be no watermark. */

@@ -210,33 +210,7 @@ ensure_slots(void)
 	if (strcmp(layout_of_server->name, SHARED_MEMORY_NAME("slots")) != 0)
 		pg_atomic_write_u32(&layout_of_server->is_mixed, 1);
 	node_slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), slots_size(), init_slots);
-	/* last: if this raises an error, the slots are attached, and try_slots() returns true */
 	compat_name_tranche(node_slots->tranche_id, SHARED_MEMORY_NAME("slots"));
-}
-
-/*
- * Attach the shared memory.  False if nothing is left for it in the main segment: then no
- * session has generated an ID.
- */
-bool
-try_slots(void)
-{
-	MemoryContext context = CurrentMemoryContext;
-
-	PG_TRY();
-	{
-		ensure_slots();
-	}
-	PG_CATCH();
-	{
-		if (!COMPAT_PRELOAD_RESERVES_MEMORY || geterrcode() != ERRCODE_OUT_OF_MEMORY)
-			PG_RE_THROW();
-		LWLockReleaseAll();
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	return node_slots != NULL;
 }
 
 /*

@@ -156,7 +156,6 @@ prepared_writers(NodeSlots *slots)
 extern void slots_note_reserved(void);
 extern void slots_request(void);
 extern void ensure_slots(void);
-extern bool try_slots(void);
 extern bool slots_are_mixed(void);
 extern bool log_is_due(LogKind kind, uint32 subject);
 extern uint64 last_of_state(Scru64Node node, uint64 state);
