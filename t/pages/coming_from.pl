@@ -198,7 +198,7 @@ sub kept
 # The same, had IDs another type and no default
 sub dump_beside_types
 {
-	return dump_of('plain') =~ s/ public\.scru64\b( DEFAULT public\.scru64_generate\(\))?/ bigint/gr =~ s/OPERATOR\(public\.=\)/=/gr =~ s/^(ALTER TABLE ONLY public\.log ATTACH PARTITION \S+).*/$1/mgr;
+	return dump_of('plain') =~ s/^(    \w+) scru64\b( DEFAULT scru64_generate\(\))?/$1 bigint/gmr =~ s/^(ALTER TABLE ONLY public\.log ATTACH PARTITION \S+).*/$1/mgr;
 }
 
 sub run_plain_recipe
