@@ -12,6 +12,7 @@
 #include "pg_compat.h"
 
 #include "miscadmin.h"
+#include "storage/ipc.h"
 #include "storage/shmem.h"
 
 #include "generate/session.h"
@@ -26,6 +27,7 @@ COMPAT_MODULE_MAGIC("scru64", SCRU64_VERSION);
 extern PGDLLEXPORT void _PG_init(void);
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 static void
 request_shared_memory(void)
@@ -34,6 +36,19 @@ request_shared_memory(void)
 		prev_shmem_request_hook();
 	slots_request();
 	RequestAddinShmemSpace(lease_size());
+}
+
+/*
+ * Take what was requested.  Until then it is anybody's: the table of locks grows into it, and
+ * keeps what it has until the server is restarted.
+ */
+static void
+take_shared_memory(void)
+{
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	slots_attach_anew();
+	lease_attach_anew();
 }
 
 void
@@ -51,5 +66,7 @@ _PG_init(void)
 		slots_note_reserved();
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = request_shared_memory;
+		prev_shmem_startup_hook = shmem_startup_hook;
+		shmem_startup_hook = take_shared_memory;
 	}
 }

@@ -85,6 +85,14 @@ shared_lease(void)
 	return the_lease;
 }
 
+/* As slots_attach_anew() */
+void
+lease_attach_anew(void)
+{
+	the_lease = NULL;
+	(void) shared_lease();
+}
+
 LeaseInfo
 lease_info(void)
 {

@@ -37,6 +37,7 @@ typedef struct LeaseInfo
 } LeaseInfo;
 
 extern Size lease_size(void);
+extern void lease_attach_anew(void);
 extern LeaseInfo lease_info(void);
 extern NodeSlot *lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot);
 extern bool lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);

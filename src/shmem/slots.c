@@ -214,6 +214,17 @@ ensure_slots(void)
 }
 
 /*
+ * Attach the shared memory that the postmaster has just made: the first one, or another one after
+ * a crash, in which the earlier addresses are wrong.
+ */
+void
+slots_attach_anew(void)
+{
+	node_slots = NULL;
+	ensure_slots();
+}
+
+/*
  * May a message about a subject be logged again?  By the monotonic clock: some messages are
  * about the system clock.
  */

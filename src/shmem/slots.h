@@ -155,6 +155,7 @@ prepared_writers(NodeSlots *slots)
 
 extern void slots_note_reserved(void);
 extern void slots_request(void);
+extern void slots_attach_anew(void);
 extern void ensure_slots(void);
 extern bool slots_are_mixed(void);
 extern bool log_is_due(LogKind kind, uint32 subject);
