@@ -1019,9 +1019,12 @@ BEGIN
 END
 $$;
 
+-- The commit is acknowledged when it is on disk, and on those of synchronous standbys, whatever
+-- synchronous_commit is: a crash must not lose a lease that its holder uses.
+CREATE FUNCTION keep_durable() RETURNS void LANGUAGE c AS '$libdir/scru64', 'scru64_keep_durable';
+
 -- Whoever waits for others needs snapshots taken after that, to see the leases and settings
--- that those committed. And the commit is acknowledged when it is on disk, and on those of
--- synchronous standbys: a crash must not lose a lease that its holder uses.
+-- that those committed.
 CREATE FUNCTION begin_change() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
@@ -1030,9 +1033,7 @@ BEGIN
 				DETAIL = 'It does not see what others have committed since it began.',
 				HINT = 'Use isolation level read committed.';
 	END IF;
-	IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
-		PERFORM set_config('synchronous_commit', 'on', true);
-	END IF;
+	PERFORM keep_durable();
 END
 $$;
 

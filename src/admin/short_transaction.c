@@ -1,12 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * short_transaction.c
- *		For the functions of a realm: a transaction that calls them is short.
+ *		For the functions of a realm: a transaction that calls them is durable, and short.
  *
- * Until it ends, its locks keep other servers waiting.  And a realm's standby, once
+ * Durable: its commit is acknowledged when it is on disk, and on those of synchronous
+ * standbys.  Otherwise a crash or a failover could lose a lease that its holder uses.
+ *
+ * Short: until it ends, its locks keep other servers waiting.  And a realm's standby, once
  * promoted, trusts the times of the leases that it has: a lease must not reach it long
  * after it was granted.  So the transaction ends by itself, whatever its session does,
  * and it cannot be prepared.
+ *
+ * The caller can change every setting between the call and the commit.  So both are seen to
+ * when the transaction commits.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +22,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/guc.h"
 #include "utils/timeout.h"
 
 #include "clock.h"
@@ -26,11 +33,15 @@
  */
 #define LONGEST_MS			15000
 
+PG_FUNCTION_INFO_V1(scru64_keep_durable);
 PG_FUNCTION_INFO_V1(scru64_keep_short);
+
+/* Has this transaction called scru64_keep_durable()? */
+static bool is_durable = false;
 
 /* When this transaction called first, by the monotonic clock; 0 if it has not. */
 static int64 called_ms = 0;
-static TimeoutId timeout = MAX_TIMEOUTS;
+static TimeoutId timeout;
 
 /*
  * In a signal handler: what pg_terminate_backend() does, also while the session is idle.
@@ -66,37 +77,95 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId 
 		begin_timeout();
 }
 
+static void
+must_not_prepare(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot PREPARE a transaction that has called a function of a realm"),
+			 errdetail("Until it is ended, others who lease from the realm would have to wait."),
+			 errhint("Call the function in a transaction of its own, and commit that.")));
+}
+
 /*
  * Callbacks of other modules may come after this one and wait, as postgres_fdw's waits for
  * the commit of another server.  So the timeout runs until the commit record is written.
  */
 static void
-at_transaction_end(XactEvent event, void *arg)
+must_be_short(void)
 {
-	(void) arg;
-	if (called_ms == 0)
-		return;
-	if (event == XACT_EVENT_PRE_PREPARE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot PREPARE a transaction that has called a function of a realm"),
-				 errdetail("Until it is ended, others who lease from the realm would have to wait."),
-				 errhint("Call the function in a transaction of its own, and commit that.")));
-	if (event != XACT_EVENT_PRE_COMMIT)
-	{
-		disable_timeout(timeout, false);
-		called_ms = 0;
-	}
-	else if (monotonic_ms() - called_ms >= LONGEST_MS)
+	if (monotonic_ms() - called_ms >= LONGEST_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("transaction was open for too long after it called a function of a realm"),
 				 errdetail("It is at most %d seconds. Nothing was leased, renewed, released or split.",
 						   LONGEST_MS / 1000),
 				 errhint("Call the function in a transaction of its own, and commit at once.")));
-	else
-		/* set the timeout anew: it is a time of the clock, which may have been set back */
-		begin_timeout();
+	/* set the timeout anew: it is a time of the clock, which may have been set back */
+	begin_timeout();
+}
+
+/* Whatever the caller has set: the commit waits for the disk and for synchronous standbys. */
+static void
+make_durable(void)
+{
+	if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
+		(void) set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_LOCAL, true, 0, false);
+}
+
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	(void) arg;
+	switch (event)
+	{
+		case XACT_EVENT_PRE_PREPARE:
+			if (called_ms != 0)
+				must_not_prepare();
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+			if (called_ms != 0)
+				must_be_short();
+			if (is_durable)
+				make_durable();
+			break;
+		default:
+			if (called_ms != 0)
+				disable_timeout(timeout, false);
+			called_ms = 0;
+			is_durable = false;
+	}
+}
+
+static void
+watch_transaction(void)
+{
+	static bool is_watching = false;
+
+	if (is_watching)
+		return;
+	timeout = RegisterTimeout(USER_TIMEOUT, terminate_session);
+	RegisterXactCallback(at_transaction_end, NULL);
+	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	is_watching = true;
+}
+
+/*
+ * scru64_realm_internal.keep_durable() -> void
+ *
+ * The commit of this transaction is acknowledged when it is on disk, and on those of synchronous
+ * standbys.  Only the commit of a transaction with an ID is: one that has only called setval()
+ * may have none.
+ */
+Datum
+scru64_keep_durable(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	watch_transaction();
+	(void) GetTopFullTransactionId();
+	is_durable = true;
+	PG_RETURN_VOID();
 }
 
 /*
@@ -111,12 +180,7 @@ scru64_keep_short(PG_FUNCTION_ARGS)
 	(void) fcinfo;
 	if (called_ms != 0)
 		PG_RETURN_VOID();
-	if (timeout == MAX_TIMEOUTS)
-	{
-		timeout = RegisterTimeout(USER_TIMEOUT, terminate_session);
-		RegisterXactCallback(at_transaction_end, NULL);
-		RegisterSubXactCallback(at_subtransaction_end, NULL);
-	}
+	watch_transaction();
 	called_ms = monotonic_ms();
 	begin_timeout();
 	PG_RETURN_VOID();

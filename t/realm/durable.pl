@@ -1,0 +1,50 @@
+# Who changes a realm waits until the change is on disk, whatever synchronous_commit is at the call,
+# at the commit, or in between.
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Scru64Fault;
+use Scru64Test;
+
+my $node = new_node('main');
+plan skip_all => 'no compiler' if !make_disk($node);
+$node->append_conf('postgresql.conf', "synchronous_commit = off\nautovacuum = off");
+start_server($node);
+$node->safe_psql('postgres', q(
+CREATE EXTENSION scru64_realm CASCADE;
+CREATE FUNCTION lease() RETURNS text LANGUAGE sql SET synchronous_commit = on
+	AS $$ SELECT node_spec FROM scru64_realm.lease(8, 'wrapped') $$;
+));
+my $session = open_session($node);
+
+# Does the session flush the WAL itself before the statement is over?
+sub flushes_ok
+{
+	my ($name, $sql, $expected) = @_;
+	my $is_idle = "SELECT state = 'idle' FROM pg_stat_activity WHERE pid = $session->{pid}";
+
+	hold_flushes($node);
+	start_statement($session, $sql);
+	wait_until(sub { flushes_of($node, $session->{pid}) > 0 || look_at($node, 'postgres', $is_idle) eq 't' }, 0.02);
+	is(flushes_of($node, $session->{pid}) > 0, $expected // 1, $name);
+	release_flushes($node);
+	is((try_statement($session, 'RESET ALL'))[1], '', '... without an error');
+	return;
+}
+
+my $lease = "SELECT node_spec FROM scru64_realm.lease(8, 'x')";
+flushes_ok('what changes no realm does not wait', 'CREATE TABLE other ()', '');
+flushes_ok('a lease', $lease);
+flushes_ok('a function that has synchronous_commit on', 'SELECT lease()');
+flushes_ok('off after the call', "BEGIN; $lease; SET LOCAL synchronous_commit = off; COMMIT");
+flushes_ok('RESET ALL after the call', "SET synchronous_commit = on; BEGIN; $lease; RESET ALL; COMMIT");
+flushes_ok('a savepoint that is rolled back', "BEGIN; SAVEPOINT s; SET LOCAL synchronous_commit = on; $lease; ROLLBACK TO s; $lease; COMMIT");
+foreach my $call (q(revoke('x')), q(set_guard('31 s')), q(set_max_ttl('2 h')), q(set_first_ttl('3 min')), 'something_was_lost()',
+	'nothing_was_lost()')
+{
+	flushes_ok($call, "BEGIN; SELECT scru64_realm.$call; SET LOCAL synchronous_commit = off; COMMIT");
+}
+
+$session->quit;
+$node->stop;
+done_testing();
