@@ -21,13 +21,14 @@ my $session = open_session($node);
 sub flushes_ok
 {
 	my ($name, $sql, $expected) = @_;
+	my ($last) = $sql =~ /(?:.*; )?(.*)/;
 	my $found;
 
 	hold_flushes($node);
 	start_statement($session, $sql);
 	wait_until(
 		sub {
-			$found = look_at($node, 'postgres', "SELECT CASE WHEN state = 'idle' THEN 'no' WHEN lower(wait_event) IN ('walsync', 'walwrite') THEN 'yes' END
+			$found = look_at($node, 'postgres', "SELECT CASE WHEN state = 'idle' AND query = \$\$$last;\$\$ THEN 'no' WHEN lower(wait_event) IN ('walsync', 'walwrite') THEN 'yes' END
 				FROM pg_stat_activity WHERE pid = $session->{pid}");
 		}, 0.02);
 	is($found, $expected // 'yes', $name);
