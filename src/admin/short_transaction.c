@@ -18,6 +18,8 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -33,6 +35,10 @@
  */
 #define LONGEST_MS			15000
 
+#define TOO_LONG_MESSAGE	"transaction was open for too long after it called a function of a realm"
+#define TOO_LONG_DETAIL		"It is at most %d seconds. Nothing was leased, renewed, released or split."
+#define TOO_LONG_HINT		"Call the function in a transaction of its own, and commit at once."
+
 PG_FUNCTION_INFO_V1(scru64_keep_durable);
 PG_FUNCTION_INFO_V1(scru64_keep_short);
 
@@ -41,10 +47,30 @@ static bool is_durable = false;
 
 /* When this transaction called first, by the monotonic clock; 0 if it has not. */
 static int64 called_ms = 0;
+static SubTransactionId called_in;	/* the subtransaction that has called, or its parent since */
 static TimeoutId timeout;
+static volatile sig_atomic_t is_terminated = false;
+
+/* Have the session's last error say why it is the last. */
+static void
+explain_termination(void *arg)
+{
+	(void) arg;
+	if (!is_terminated || geterrcode() != ERRCODE_ADMIN_SHUTDOWN)
+		return;
+	is_terminated = false;
+	errcode(ERRCODE_INVALID_TRANSACTION_STATE);
+	errmsg(TOO_LONG_MESSAGE);
+	errdetail(TOO_LONG_DETAIL, LONGEST_MS / 1000);
+	errhint(TOO_LONG_HINT);
+}
 
 /*
  * In a signal handler: what pg_terminate_backend() does, also while the session is idle.
+ *
+ * PostgreSQL raises the error, and asks our callback for its text.  Whoever puts a callback on the
+ * stack, or takes it off, while the signal arrives may lose ours: then only the log has the text,
+ * see at_transaction_end().
  *
  * Once the transaction commits, it may wait for the disk and for standbys: terminated then,
  * the session would leave what is committed unacknowledged.  (A subtransaction that ends is
@@ -53,8 +79,16 @@ static TimeoutId timeout;
 static void
 terminate_session(void)
 {
+	static ErrorContextCallback explanation = {.callback = explain_termination};
+
 	if (GetCurrentTransactionNestLevel() == 1 && !IsTransactionState())
 		return;
+	if (!is_terminated)
+	{
+		explanation.previous = error_context_stack;
+		error_context_stack = &explanation;
+	}
+	is_terminated = true;
 	ProcDiePending = true;
 	InterruptPending = true;
 	SetLatch(MyLatch);
@@ -66,15 +100,33 @@ begin_timeout(void)
 	enable_timeout_after(timeout, (int) Max(LONGEST_MS - (monotonic_ms() - called_ms), 1));
 }
 
-/* An error ends all timeouts, and leaves a transaction as it is that has a savepoint. */
+static void
+end_timeout(void)
+{
+	if (called_ms != 0)
+		disable_timeout(timeout, false);
+	called_ms = 0;
+}
+
+/*
+ * If the subtransaction that has called is rolled back, its locks are gone, and what it has
+ * leased.  If another one is, set the timeout anew: an error ends all timeouts.
+ */
 static void
 at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
 {
-	(void) id;
-	(void) parent;
 	(void) arg;
-	if (event == SUBXACT_EVENT_ABORT_SUB && called_ms != 0)
-		begin_timeout();
+	if (called_ms == 0)
+		return;
+	if (event == SUBXACT_EVENT_COMMIT_SUB && id == called_in)
+		called_in = parent;
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		if (id == called_in)
+			end_timeout();
+		else
+			begin_timeout();
+	}
 }
 
 static void
@@ -97,10 +149,9 @@ must_be_short(void)
 	if (monotonic_ms() - called_ms >= LONGEST_MS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("transaction was open for too long after it called a function of a realm"),
-				 errdetail("It is at most %d seconds. Nothing was leased, renewed, released or split.",
-						   LONGEST_MS / 1000),
-				 errhint("Call the function in a transaction of its own, and commit at once.")));
+				 errmsg(TOO_LONG_MESSAGE),
+				 errdetail(TOO_LONG_DETAIL, LONGEST_MS / 1000),
+				 errhint(TOO_LONG_HINT)));
 	/* set the timeout anew: it is a time of the clock, which may have been set back */
 	begin_timeout();
 }
@@ -131,10 +182,13 @@ at_transaction_end(XactEvent event, void *arg)
 				make_durable();
 			break;
 		default:
-			if (called_ms != 0)
-				disable_timeout(timeout, false);
-			called_ms = 0;
+			end_timeout();
 			is_durable = false;
+			if (is_terminated)
+				ereport(LOG,
+						(errmsg(TOO_LONG_MESSAGE),
+						 errdetail(TOO_LONG_DETAIL, LONGEST_MS / 1000)));
+			is_terminated = false;
 	}
 }
 
@@ -182,6 +236,7 @@ scru64_keep_short(PG_FUNCTION_ARGS)
 		PG_RETURN_VOID();
 	watch_transaction();
 	called_ms = monotonic_ms();
+	called_in = GetCurrentSubTransactionId();
 	begin_timeout();
 	PG_RETURN_VOID();
 }
