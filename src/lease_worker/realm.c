@@ -79,7 +79,31 @@ wait_for_socket(const RealmCall *call, int event)
 	return true;
 }
 
-/* The value of a keyword in a connection string, split at commas */
+/*
+ * The options of a connection string, with what the service file and the environment say; NULL if
+ * it is none.
+ *
+ * libpq puts them together for connections only.  So this connection is to fail before libpq
+ * looks for a host.
+ */
+static PQconninfoOption *
+resolve_options(const char *conninfo)
+{
+	const char *keywords[] = {"dbname", "sslmode", NULL};
+	const char *values[] = {conninfo, "not to be connected", NULL};
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	PGconn	   *conn;
+
+	if (options == NULL)
+		return NULL;
+	PQconninfoFree(options);
+	conn = PQconnectStartParams(keywords, values, true);
+	options = PQconninfo(conn);
+	PQfinish(conn);
+	return options;
+}
+
+/* The value of an option, split at commas */
 static List *
 option_values(const PQconninfoOption *option, const char *keyword)
 {
@@ -161,7 +185,7 @@ realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_
 		   bool stopping)
 {
 	int64		deadline_ms = monotonic_ms() + timeout_ms;
-	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	PQconninfoOption *options = resolve_options(conninfo);
 	List	   *hosts;
 	List	   *hostaddrs;
 	List	   *ports;

@@ -90,6 +90,16 @@ isnt(wait_for_lease($refused), '', 'it answers: a lease');
 	my $deaf = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.5999", Listen => 5) or die "could not listen: $!";
 	my $hosts = "host=$dir," . $realm->host . ' port=5999,' . $realm->port;
 
+	# in a service file, which libpq finds by the server's environment
+	{
+		local $ENV{PGSERVICEFILE} = "$dir/service";
+		append_to_file($ENV{PGSERVICEFILE}, join("\n", '[realm]', split(/ /, $hosts), 'dbname=realm', 'user=fleet', ''));
+		configure_server($refused, fleet_lines($realm, realm => 'service=realm', lease_within => '2/8'));
+		$refused->restart;
+		like(wait_until(sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^(3[2-9]|4[0-7])/12$} && $node }),
+			qr{/12$}, 'several hosts in a service file, the first does not answer: the next one does');
+	}
+	$refused->restart;
 	configure_server($refused, fleet_lines($realm, realm => "$hosts dbname=realm user=fleet connect_timeout=2 target_session_attrs=read-write", lease_within => '1/8'));
 	my $first = wait_until(sub { try_generate($refused); my $node = lease_of($refused); $node =~ m{^(1[6-9]|2[0-9]|3[01])/12$} && $node });
 	like($first, qr{^(1[6-9]|2[0-9]|3[01])/12$}, 'several hosts, the first does not answer: the next one does');
