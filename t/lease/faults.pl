@@ -87,7 +87,7 @@ isnt(wait_for_lease($refused), '', 'it answers: a lease');
 # several hosts, and the first one is deaf: a machine that is gone, for example
 {
 	my $dir = PostgreSQL::Test::Utils::tempdir_short();
-	my $deaf = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.5999", Listen => 5) or die "could not listen: $!";
+	my $deaf = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.5999", Listen => 500) or die "could not listen: $!";
 	my $hosts = "host=$dir," . $realm->host . ' port=5999,' . $realm->port;
 
 	# in a service file, which libpq finds by the server's environment
