@@ -64,9 +64,8 @@ static Lease *the_lease = NULL;
 static void
 init_lease(void *memory)
 {
-	Lease	   *new_lease = memory;
+	Lease	   *new_lease = memset(memory, 0, sizeof(Lease));
 
-	memset(new_lease, 0, sizeof(Lease));
 	SpinLockInit(&new_lease->mutex);
 	ConditionVariableInit(&new_lease->changed);
 }
