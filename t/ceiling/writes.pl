@@ -14,11 +14,12 @@ my $slots = 128;
 my $nodes = 1024;
 my $holders = 160;
 
-# Bytes in the WAL for a ceiling, and a few more where a page of it begins.
+# Bytes in the WAL for a ceiling, and a few more where a page of it begins.  After a checkpoint the whole
+# page is written, too.
 my $record = 120;
 
 my $template = make_template('template');
-my $node = copy_server($template, 'main', clock => '+0', lines => 'max_connections = 200');
+my $node = copy_server($template, 'main', clock => '+0', lines => "max_connections = 200\ncheckpoint_timeout = 1h\n");
 
 start_server($node);
 $node->safe_psql('postgres', q(
