@@ -51,26 +51,41 @@ static SubTransactionId called_in;	/* the subtransaction that has called, or its
 static TimeoutId timeout;
 static volatile sig_atomic_t is_terminated = false;
 
-/* Have the session's last error say why it is the last. */
+static emit_log_hook_type prev_emit_log_hook = NULL;
+
 static void
-explain_termination(void *arg)
+begin_timeout(void)
 {
-	(void) arg;
-	if (!is_terminated || geterrcode() != ERRCODE_ADMIN_SHUTDOWN)
-		return;
-	is_terminated = false;
-	errcode(ERRCODE_INVALID_TRANSACTION_STATE);
-	errmsg(TOO_LONG_MESSAGE);
-	errdetail(TOO_LONG_DETAIL, LONGEST_MS / 1000);
-	errhint(TOO_LONG_HINT);
+	enable_timeout_after(timeout, (int) Max(LONGEST_MS - (monotonic_ms() - called_ms), 1));
+}
+
+/*
+ * An error is about to be reported, to the log and to the client.
+ *
+ * The one that ends the session says why.  Any other has ended all timeouts, and perhaps ends
+ * nothing else, as in a subtransaction that has failed before: begin the timeout again.
+ */
+static void
+at_report(ErrorData *edata)
+{
+	if (is_terminated && edata->elevel == FATAL && edata->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN)
+	{
+		MemoryContext context = MemoryContextSwitchTo(edata->assoc_context);
+
+		edata->sqlerrcode = ERRCODE_INVALID_TRANSACTION_STATE;
+		edata->message = pstrdup(TOO_LONG_MESSAGE);
+		edata->detail = psprintf(TOO_LONG_DETAIL, LONGEST_MS / 1000);
+		edata->hint = pstrdup(TOO_LONG_HINT);
+		MemoryContextSwitchTo(context);
+	}
+	else if (called_ms != 0 && edata->elevel == ERROR)
+		begin_timeout();
+	if (prev_emit_log_hook)
+		prev_emit_log_hook(edata);
 }
 
 /*
  * In a signal handler: what pg_terminate_backend() does, also while the session is idle.
- *
- * PostgreSQL raises the error, and asks our callback for its text.  Whoever puts a callback on the
- * stack, or takes it off, while the signal arrives may lose ours: then only the log has the text,
- * see at_transaction_end().
  *
  * Once the transaction commits, it may wait for the disk and for standbys: terminated then,
  * the session would leave what is committed unacknowledged.  (A subtransaction that ends is
@@ -79,25 +94,12 @@ explain_termination(void *arg)
 static void
 terminate_session(void)
 {
-	static ErrorContextCallback explanation = {.callback = explain_termination};
-
-	if (GetCurrentTransactionNestLevel() == 1 && !IsTransactionState())
+	if (GetCurrentTransactionNestLevel() <= 1 && !IsTransactionState())
 		return;
-	if (!is_terminated)
-	{
-		explanation.previous = error_context_stack;
-		error_context_stack = &explanation;
-	}
 	is_terminated = true;
 	ProcDiePending = true;
 	InterruptPending = true;
 	SetLatch(MyLatch);
-}
-
-static void
-begin_timeout(void)
-{
-	enable_timeout_after(timeout, (int) Max(LONGEST_MS - (monotonic_ms() - called_ms), 1));
 }
 
 static void
@@ -110,23 +112,21 @@ end_timeout(void)
 
 /*
  * If the subtransaction that has called is rolled back, its locks are gone, and what it has
- * leased.  If another one is, set the timeout anew: an error ends all timeouts.
+ * leased.  Otherwise begin the timeout again, as at_report() does, which PostgreSQL does not call
+ * where log_min_messages leaves errors out.
  */
 static void
-at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
+at_subtransaction_event(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
 {
 	(void) arg;
 	if (called_ms == 0)
 		return;
+	if (event == SUBXACT_EVENT_ABORT_SUB && id == called_in)
+		end_timeout();
+	else
+		begin_timeout();
 	if (event == SUBXACT_EVENT_COMMIT_SUB && id == called_in)
 		called_in = parent;
-	else if (event == SUBXACT_EVENT_ABORT_SUB)
-	{
-		if (id == called_in)
-			end_timeout();
-		else
-			begin_timeout();
-	}
 }
 
 static void
@@ -172,7 +172,7 @@ at_transaction_end(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_PREPARE:
-			if (called_ms != 0)
+			if (called_ms != 0 || is_durable)
 				must_not_prepare();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
@@ -184,11 +184,6 @@ at_transaction_end(XactEvent event, void *arg)
 		default:
 			end_timeout();
 			is_durable = false;
-			if (is_terminated)
-				ereport(LOG,
-						(errmsg(TOO_LONG_MESSAGE),
-						 errdetail(TOO_LONG_DETAIL, LONGEST_MS / 1000)));
-			is_terminated = false;
 	}
 }
 
@@ -199,9 +194,11 @@ watch_transaction(void)
 
 	if (is_watching)
 		return;
+	prev_emit_log_hook = emit_log_hook;
+	emit_log_hook = at_report;
 	timeout = RegisterTimeout(USER_TIMEOUT, terminate_session);
 	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	RegisterSubXactCallback(at_subtransaction_event, NULL);
 	is_watching = true;
 }
 
@@ -217,6 +214,7 @@ scru64_keep_durable(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
 	watch_transaction();
+	PreventCommandDuringRecovery("functions that change a realm");
 	(void) GetTopFullTransactionId();
 	is_durable = true;
 	PG_RETURN_VOID();

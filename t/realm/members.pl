@@ -67,6 +67,8 @@ sub let_time_pass
 # The client and the log are told why.
 foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; ROLLBACK TO s",
+	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'",
+	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'; ROLLBACK TO s",
 	"BEGIN; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; RELEASE s; SAVEPOINT s; ROLLBACK TO s")
 {
 	my $session = open_session($realm);
@@ -81,7 +83,7 @@ foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 		'... and the client is told why');
 	like(slurp_file($realm->logfile, $log), qr/FATAL:  transaction was open for too long.*\n.*DETAIL:  /, '... and the log');
 	eval { $session->quit };
-	is(active(), 'renewed', '... and it has leased nothing');
+	unlike(active(), qr/late/, '... and it has leased nothing');
 }
 
 # A savepoint from before the call takes the limit back.
