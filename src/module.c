@@ -39,8 +39,8 @@ request_shared_memory(void)
 }
 
 /*
- * Take what was requested.  Until then it is anybody's: the table of locks grows into it, and
- * keeps what it has until the server is restarted.
+ * Take what was requested.  Until then, the table of locks can grow into this memory, and keeps
+ * the memory until the server is restarted.
  */
 static void
 take_shared_memory(void)

@@ -206,8 +206,7 @@ watch_transaction(void)
  * scru64_realm_internal.keep_durable() -> void
  *
  * The commit of this transaction is acknowledged when it is on disk, and on those of synchronous
- * standbys.  Only the commit of a transaction with an ID is: one that has only called setval()
- * may have none.
+ * standbys.  PostgreSQL waits only for transactions that have an ID, and setval() gives none.
  */
 Datum
 scru64_keep_durable(PG_FUNCTION_ARGS)

@@ -48,11 +48,11 @@ find_generate_in_copy(void)
 }
 
 /*
- * May the caller execute both functions?  Else the call stays as it is: the executor checks
- * it, as without this file.
+ * May the caller execute both functions?  Else the call stays as it is, and the executor checks
+ * the caller's privilege.
  *
- * A session plans the CHECK of a domain once for all its roles.  There, whoever plans it
- * decides.
+ * A session plans the CHECK of a domain once for all its roles.  There, the role that plans the
+ * CHECK decides.
  */
 static bool
 may_execute(Oid generate, Oid in_copy)

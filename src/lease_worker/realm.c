@@ -80,10 +80,10 @@ wait_for_socket(const RealmCall *call, int event)
 }
 
 /*
- * The options of a connection string, with what the service file and the environment say; NULL if
- * it is none.
+ * The options of a connection string, with those of the service file and of the environment; NULL
+ * if the string is no connection string.
  *
- * libpq puts them together for connections only.  So this connection is to fail before libpq
+ * libpq joins these options for connections only.  So this connection is to fail before libpq
  * looks for a host.
  */
 static PQconninfoOption *
