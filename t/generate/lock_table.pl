@@ -1,4 +1,4 @@
-# Any session can fill the table of locks, which then keeps all shared memory that nobody has taken.
+# Any session can fill the table of locks, which then keeps all shared memory that is not taken yet.
 # Where the library is preloaded, IDs and watermarks need none of it: on a server that has just
 # started, after a crash, and on a standby that is promoted.
 

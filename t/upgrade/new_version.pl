@@ -253,7 +253,7 @@ goes_on_ok($node, 'two databases at two versions', 'postgres', 'one', 'postgres'
 is(version_in($node, 'one'), $current, 'the other one is where it was');
 like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]),
 	qr/^4711(\n4711)*$/, 'the new column, for who monitors');
-like(error_of($node, 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'granted' ]), qr/ERROR:  42501/, '... and for nobody else who was granted the function');
+like(error_of($node, 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'granted' ]), qr/ERROR:  42501/, '... and not for a role that was granted the function before');
 
 # Old SQL, new library: all that this version's script names
 is($node->safe_psql('one', q(
