@@ -3,6 +3,7 @@
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
+use Scru64Examples;
 use Scru64Fault;
 use Scru64Test;
 
@@ -148,4 +149,34 @@ foreach my $damage ('x' x $page_size, "\0" x $page_size, '')
 	at_once_ok("$name, after kill -9", $node, '12/8');
 	$node->stop;
 }
+
+#
+# The steps of doc/troubleshooting.md, pasted though one fails: each block in a new psql, and none
+# has loaded the library.  No node is made to start lower that a session still has.
+#
+my @steps = grep { $_->{language} eq 'sql' && $_->{section} =~ /^The clock/ } blocks_of("$FindBin::RealBin/../../doc/troubleshooting.md");
+
+sub paste_steps
+{
+	return map { (results_of($node, 'postgres', { sql => $_->{text} }))[0]{all} } @steps;
+}
+
+{
+	local $ENV{SCRU64_NODE_SPEC} = '9/8';
+	start_server($node);
+}
+my $old = open_session($node);
+my $ahead = q(SELECT scru64_ceiling() > clock_timestamp() + interval '50 minutes');
+set_clock($node, '+3600');
+is($old->query_safe('SELECT scru64_node_ctr(scru64_generate()) >> 16'), '9', 'the steps: an ID of the old node');
+set_clock($node, '+0');
+$node->safe_psql('postgres', q(LOAD 'scru64'; ALTER DATABASE postgres SET scru64.node_spec = '9/8'));
+paste_steps();
+is($node->safe_psql('postgres', $ahead), 't', 'the steps: nothing is done while the database has the old node');
+$node->safe_psql('postgres', q(ALTER DATABASE postgres RESET scru64.node_spec));
+# a reload may take longer than the block waits
+ok(wait_until(sub { paste_steps(); $node->safe_psql('postgres', $ahead) eq 'f' }), 'the steps: the ceiling is at the clock');
+is($node->safe_psql('postgres', 'SELECT scru64_node_ctr(scru64_generate()) >> 16'), '43', 'the steps: and the node is the new one');
+ok(!eval { $old->query_safe('SELECT 1') }, 'the steps: an older session has ended');
+$node->stop;
 done_testing();
