@@ -1,8 +1,10 @@
-# examples/with_lease ends its command when a renewal fails, and when the script itself is killed.
+# examples/with_lease ends its command when a renewal fails, and when the script itself is killed; and
+# the blocks of doc/realm.md, "One lease a process", lease a node for each process.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use IPC::Run;
+use Scru64Examples;
 use Scru64Test;
 
 plan skip_all => 'no setpriv that knows --pdeathsig' if system('setpriv --pdeathsig TERM true 2>/dev/null') != 0;
@@ -40,5 +42,60 @@ $script = start_command('killed');
 $script->signal('KILL');
 $script->finish;
 ok(wait_until(sub { -e "$dir/killed.ended" }), 'when the script is killed, the command ends');
+
+#
+# Two processes by each block of the page: they have different nodes, and end with their leases.
+#
+my $top = "$FindBin::RealBin/../..";
+my @blocks = grep { ($_->{section} // '') eq 'One lease a process' } blocks_of("$top/doc/realm.md");
+my %programs = (
+	python => [ '/usr/bin/python3', 'python.py', '', q(
+import time
+
+class Worker: pid = property(lambda self: os.getpid())
+
+for i in range(2):
+    if os.fork() == 0:
+        post_fork(None, Worker())
+        open(f"python.{i}", "w").write(os.environ["SCRU64_NODE_SPEC"] + chr(10))
+        time.sleep(600)
+for i in range(2):
+    os.wait()
+) ],
+	js => [ 'node', 'js.mjs', q(
+import cluster from 'node:cluster';
+import { writeFileSync } from 'node:fs';
+
+if (cluster.isPrimary) {
+  for (const i of [0, 1]) cluster.fork();
+} else {
+  await import('./worker.mjs');
+  writeFileSync(`js.${cluster.worker.id - 1}`, `${globalThis.SCRU64_NODE_SPEC}\n`);
+}
+), '' ]);
+
+symlink("$top/examples", "$dir/examples") or die "could not link $dir/examples: $!";
+foreach my $language (sort keys %programs)
+{
+	my ($interpreter, $file, $instead, $after) = @{ $programs{$language} };
+	my ($block) = grep { $_->{language} eq $language } @blocks or die "no block in $language";
+  SKIP:
+	{
+		skip "no $interpreter", 2 if system("command -v $interpreter >/dev/null") != 0;
+		append_to_file($instead ? "$dir/worker.mjs" : "$dir/$file", $block->{text} . $after);
+		append_to_file("$dir/$file", $instead) if $instead;
+		my $processes = IPC::Run::start([ 'env', '-C', $dir, $interpreter, $file ]);
+		my $specs = sub {
+			return map { -e "$dir/$language.$_" ? slurp_file("$dir/$language.$_") =~ m{^(\w+/8)\n} : () } 0 .. 1;
+		};
+
+		wait_until(sub { $specs->() == 2 });
+		is($node->safe_psql('postgres', "SELECT count(DISTINCT (scru64_parse_node_spec(s)).node_id) FROM unnest('{@{[join(',', $specs->())]}}'::text[]) AS s"),
+			2, "$language: two processes have different nodes");
+		$node->safe_psql('postgres', q(SELECT scru64_realm.revoke(lease_id) FROM scru64_realm.ledger WHERE holder ~ '^app'));
+		ok(wait_until(sub { !$processes->pumpable }), "$language: they end with their leases") || $processes->kill_kill;
+		$processes->finish;
+	}
+}
 $node->stop;
 done_testing();
