@@ -22,7 +22,6 @@
 --     become null.
 
 LOCK TABLE :table;
-SELECT attidentity = 'a' AS always FROM pg_attribute WHERE attrelid = :'table'::regclass AND attname = :'column' \gset
 
 WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     SELECT attrelid, attnum FROM pg_attribute WHERE attrelid = :'table'::regclass AND attname = :'column'
@@ -61,8 +60,6 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     SELECT 1, format('LOCK TABLE %s', rel::regclass) FROM id
     UNION SELECT 2, format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', attrelid::regclass, attname)
         FROM id JOIN pg_attribute ON attrelid = rel AND attnum = num WHERE attidentity <> ''
-    UNION SELECT 3, format('DROP TRIGGER a_generated_always ON %s; DROP FUNCTION %s', tgrelid::regclass, tgfoid::regprocedure)
-        FROM pg_trigger WHERE tgrelid = :'table'::regclass AND tgname = 'a_generated_always'
     -- take apart
     UNION SELECT 100 - depth, 'DROP VIEW ' || name FROM anew WHERE depth > 0
     UNION SELECT 101, format(alter_table, 'DROP') FROM fkey
@@ -98,7 +95,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
               UNION SELECT name, attacl, format('(%I)', attname) FROM anew JOIN pg_attribute ON attrelid = oid
              ) AS a (name, acl, cols), aclexplode(acl)
     UNION SELECT 202, pg_get_triggerdef(t.oid)
-        FROM anew JOIN pg_trigger AS t ON tgrelid = anew.oid AND NOT tgisinternal AND tgname <> 'a_generated_always'
+        FROM anew JOIN pg_trigger AS t ON tgrelid = anew.oid AND NOT tgisinternal
     UNION SELECT 202, pg_get_ruledef(r.oid)
         FROM anew JOIN pg_rewrite AS r ON ev_class = anew.oid AND rulename <> '_RETURN'
     UNION SELECT 202, format('COMMENT ON %s %s IS %L', CASE depth WHEN 0 THEN 'TABLE' ELSE 'VIEW' END, name,
@@ -106,4 +103,3 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
 )
 SELECT statement FROM step ORDER BY n \gexec
 DROP FUNCTION pg_temp.new_id;
-\ir generated_always.sql

@@ -87,7 +87,6 @@ WHERE conrelid = 'entry'::regclass AND pg_get_constraintdef(oid) LIKE 'FOREIGN K
 
 BEGIN;
 LOCK TABLE account, entry IN ACCESS EXCLUSIVE MODE;
-SELECT attidentity = 'a' AS always FROM pg_attribute WHERE attrelid = 'account'::regclass AND attname = 'id' \gset
 DROP TRIGGER entry_new_account_id ON entry;
 DROP FUNCTION entry_new_account_id();
 ALTER TABLE entry DROP COLUMN account_id;
@@ -96,9 +95,5 @@ ALTER INDEX entry_new_account_id RENAME TO entry_account_id_idx;
 ALTER TABLE account DROP COLUMN id;
 ALTER TABLE account RENAME COLUMN new_id TO id;
 ALTER TABLE account ADD CONSTRAINT account_pkey PRIMARY KEY USING INDEX account_new_id;
-\set table account
-\set column id
-\set default scru64_generate()
-\i examples/change_ids/generated_always.sql
 COMMIT;
 RESET lock_timeout;

@@ -125,7 +125,7 @@ sub step
 	open(my $steps, '<', $file) or die "could not open $file: $!";
 	local $/ = undef;
 	my ($sql) = <$steps> =~ /^-- Step $n: .*?\n\n(.*?)(?=^-- Step|\z)/ms or die "$file has no step $n";
-	return in_top($sql);
+	return $sql;
 }
 
 # The map: the old IDs of a kind, and the new ones for them
