@@ -517,8 +517,32 @@ sub with_addresses
 	cmp_ok($server->safe_psql('postgres', $published), 'gt', $before, 'and rises at the next call');
 }
 
+#
+# Why rows do not come: a prepared transaction of another database, and a position of the future
+#
+{
+	my ($holding, $ahead) = blocks_in('Rows do not come') =~ /(.*?;)\n(.*)/s;
+	my $news = q(SELECT count(*) > 0 FROM outbox WHERE id < scru64_watermark() AND id > (SELECT seen FROM consumer WHERE name = 'mail'));
+
+	$server->safe_psql('postgres', q(CREATE DATABASE other; CREATE ROLE monitor IN ROLE pg_monitor));
+	$server->safe_psql('other', q(CREATE EXTENSION scru64; BEGIN; SELECT scru64_generate(); PREPARE TRANSACTION 'held'));
+	like($server->safe_psql('postgres', "SET ROLE monitor; $holding"), qr/^\|held\|\w{12}\|[^|]*\|other\|/,
+		'rows do not come: the transaction, and its database');
+	$server->safe_psql('other', q(ROLLBACK PREPARED 'held'));
+
+	$server->safe_psql('postgres', 'UPDATE consumer SET seen = (SELECT max(id) FROM outbox)');
+	is($server->safe_psql('postgres', $ahead), '', 'rows do not come: no position is later than the watermark');
+	my $time = $server->safe_psql('postgres', 'SELECT now()');
+	$server->safe_psql('postgres', q(UPDATE consumer SET seen = scru64_min(now() + interval '1 hour') WHERE name = 'mail';
+INSERT INTO outbox (what) VALUES ('later')));
+	like($server->safe_psql('postgres', $ahead), qr/^mail\|\w{12}\|\w{12}$/, 'rows do not come: one is');
+	my ($set_back) = slurp_file($page) =~ /`(UPDATE consumer SET seen = [^`]*)`/;
+	is($server->safe_psql('postgres', $news), 'f', 'rows do not come: no row is read');
+	$server->safe_psql('postgres', $set_back =~ s/TIME/$time/gr);
+	is($server->safe_psql('postgres', $news), 't', 'rows do not come: with the position set back, they come');
+}
+
 # What is left of the page
-run_sql($server, blocks_in('Rows do not come'));
 is( join(' ', map { $_->{line} } grep { !$_->{is_run} && $_->{language} ne 'restart' && $_->{text} !~ /-->/ } @blocks),
 	'', 'all blocks of the page are run');
 
