@@ -58,7 +58,7 @@ is(sql($rows), $rows_before, 'the same rows');
 is(sql('SELECT count(*) FROM event WHERE made_at = to_timestamp((id >> 24) * 0.256)'), '1000', 'the same times');
 is( sql(q(SELECT string_agg(format('%s %s', conrelid::regclass, contype), ', ' ORDER BY conrelid::regclass::text COLLATE "C", contype)
 		  FROM pg_constraint WHERE contype IN ('p', 'f') AND connamespace = 'public'::regnamespace)),
-	'detail f, event p, log p, log_2026_01 p', 'the same keys');
+	'detail f, event p, log p, log_2026_01 p, log_rest p', 'the same keys');
 is(sql(q(INSERT INTO log SELECT max(id) + 1, 'new' FROM log RETURNING tableoid::regclass)), 'log_2026_01', 'a row of January');
 
 
@@ -68,7 +68,6 @@ is(sql($rows), $rows_before, 'the same rows without the extension');
 
 # New rows, of a role that may do nothing else
 sql(q(
-CREATE TABLE log_now PARTITION OF log FOR VALUES FROM (scru64_plain.min(now() - interval '1 hour')) TO (scru64_plain.min(now() + interval '1 hour'));
 CREATE ROLE app;
 GRANT SELECT, INSERT ON event, log TO app;
 ));
@@ -76,7 +75,7 @@ is(sql(q(SET ROLE app; INSERT INTO event (what) VALUES ('new'), ('newer') RETURN
 	"1\n2", 'new rows have numbers right above');
 is(sql(q(SELECT min(id) > 2::numeric ^ 53 FROM event)), 't', 'which JavaScript rounds');
 is(sql(q(SET ROLE app; INSERT INTO log (line) VALUES ('now') RETURNING tableoid::regclass, id > (SELECT max(id) FROM log))),
-	'log_now|t', 'or an ID with its time, in the partition of now');
+	'log_rest|t', 'or an ID with its time');
 
 $node->stop;
 done_testing();
