@@ -403,5 +403,36 @@ WHERE m.classid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast':
 	'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_type'::regclass))),
 	'', 'no other kind of object');
 
+#
+# Where EXECUTE is not for all, the page's query grants what is for all elsewhere
+#
+my ($grant) = grep { $_->{section} eq 'EXECUTE was revoked' && $_->{language} eq 'sql' } blocks_of("$top/doc/troubleshooting.md");
+my $for_all = q(SELECT p.oid::regprocedure
+FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+	JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'scru64'
+WHERE has_function_privilege('anybody', p.oid, 'EXECUTE') AND 'internal'::regtype <> ALL (p.proargtypes)
+ORDER BY 1);
+my $inner = $for_all =~ s/<> ALL/= ANY/r;
+
+$node->safe_psql($db, 'CREATE ROLE anybody; CREATE DATABASE revoked');
+$node->safe_psql('revoked', q(
+ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+CREATE EXTENSION scru64;
+CREATE TABLE event (id scru64 DEFAULT scru64_generate() PRIMARY KEY, what text);
+GRANT ALL ON event TO anybody;
+));
+like(error_of($node, "SET ROLE anybody; INSERT INTO event (what) VALUES ('first')", dbname => 'revoked'), qr/ERROR:  42501: permission denied for function scru64_generate/, 'EXECUTE is revoked');
+$node->safe_psql('revoked', $grant->{text});
+is($node->safe_psql('revoked', $for_all), $node->safe_psql($db, $for_all), 'EXECUTE for all, as elsewhere');
+is($node->safe_psql('revoked', $inner), '', 'and for no inner function');
+is($node->safe_psql('revoked', q(
+SET ROLE anybody;
+INSERT INTO event (what) VALUES ('first');
+COPY event (what) FROM stdin;
+second
+\.
+SELECT count(*) FROM event WHERE id >= now() - interval '1 hour' AND id <> '000000000000';
+)), '2', 'and IDs are generated and compared');
+
 $_->stop foreach (@nodes);
 done_testing();
