@@ -69,8 +69,6 @@
 #define MIN_NAP_MS			1
 #define MAX_NAP_MS			200
 
-#define WAIT_EVENT_NAME		"Scru64Standby"
-
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 
 static CeilingState *
@@ -213,8 +211,7 @@ ceiling_load(void)
 			ereport(LOG,
 					(errmsg("the ceiling of scru64 was lost"),
 					 errdetail("IDs start after %s, the clock plus \"%s\".",
-							   timestamptz_to_str(time_of_tick(ceiling)),
-							   "scru64.rollback_allowance"),
+							   timestamptz_to_str(time_of_tick(ceiling)), "scru64.rollback_allowance"),
 					 errhint("They are above those of before if the clock was right then, and is now.")));
 		}
 		restart_above(ceiling);
@@ -299,9 +296,11 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 {
 	CeilingState *state = ceiling_state();
 	uint64		ceiling;
+	int64		locked_at;
 
 	if (!ceiling_page_lock(wait))
 		return;
+	locked_at = monotonic_ms();
 	if (incarnation == ceiling_incarnation() && ceiling_durable() < enough)
 	{
 		if (!ceiling_page_read(&ceiling))
@@ -316,6 +315,7 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 			set_durable(state, ceiling, state->written_at);
 	}
 	ceiling_page_unlock();
+	ceiling_page_log_slow(locked_at);
 }
 
 /*
@@ -332,15 +332,17 @@ ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 	CeilingState *state = ceiling_state();
 	uint64		durable = ceiling_durable();
 	long		nap_ms = MIN_NAP_MS;
+	int64		began_at = monotonic_ms();
 
 	if (wait_event == 0)
-		wait_event = compat_wait_event(WAIT_EVENT_NAME);
+		wait_event = compat_wait_event("Scru64Standby");
 	while (incarnation == ceiling_incarnation() && ceiling_usable() < tick && tick <= ceiling_durable())
 	{
 		(void) ConditionVariableTimedSleep(&state->moved, nap_ms, wait_event);
 		if (nap_ms == MAX_NAP_MS)
 			ceiling_raise(incarnation, durable + 1, Min(durable + 1, SCRU64_LAST_TIMESTAMP), false);
 		nap_ms = Min(2 * nap_ms, MAX_NAP_MS);
+		standbys_log_wait(began_at);
 	}
 	ConditionVariableCancelSleep();
 }

@@ -41,11 +41,21 @@
 #include "storage/smgr.h"
 
 #include "ceiling/ceiling_page.h"
+#include "clock.h"
 #include "pure/scru64.h"
+#include "shmem/slots.h"
 
-/* Below every OID that a server assigns, and in no catalog of PostgreSQL */
+/*
+ * Below every OID that a server assigns, and in no catalog of a released PostgreSQL.  From 8000
+ * to 9999 are the OIDs that PostgreSQL reserves for patches in development: a patched server, or
+ * a fork, may have a catalog with this number, and provide_page() raises an error then.  The
+ * number stays, because every server with IDs has the file.
+ */
 #define CEILING_FILE		9864
 #define CEILING_PATH		"global/" CppAsString2(CEILING_FILE)
+
+/* Milliseconds after which a raise gets a line in the log */
+#define SLOW_RAISE_MS		1000
 
 #define CEILING_MAGIC		0x5c646e63
 #define CEILING_VERSION		1
@@ -89,6 +99,23 @@ void
 ceiling_page_unlock(void)
 {
 	LockRelease(&ceiling_lock, ExclusiveLock, false);
+}
+
+/*
+ * The log, once a minute at most: a session has raised the ceiling, and has had the lock for
+ * long, since a time by monotonic_ms().  Call this when the lock is released.
+ */
+void
+ceiling_page_log_slow(int64 locked_at_ms)
+{
+	int64		took_ms = monotonic_ms() - locked_at_ms;
+
+	if (took_ms < SLOW_RAISE_MS || !log_is_due(LOG_SLOW_RAISE, 0))
+		return;
+	ereport(LOG,
+			(errmsg("raising the ceiling of scru64 took %lld ms", (long long) took_ms),
+			 errdetail("The ceiling has to be flushed to the WAL before the server issues later IDs."),
+			 errhint("Check the disk of the WAL: sessions wait if a raise takes more than 2.5 seconds.")));
 }
 
 /* Raise XX001: no ID is generated. */

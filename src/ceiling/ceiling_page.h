@@ -12,6 +12,7 @@
 
 extern bool ceiling_page_lock(bool wait);
 extern void ceiling_page_unlock(void);
+extern void ceiling_page_log_slow(int64 locked_at_ms);
 extern bool ceiling_page_exists(void);
 extern bool ceiling_page_read(uint64 *ceiling);
 extern bool ceiling_page_look(uint64 *ceiling, bool to_use);

@@ -20,6 +20,11 @@
 #include "utils/guc.h"
 
 #include "ceiling/standbys.h"
+#include "clock.h"
+#include "shmem/slots.h"
+
+/* Milliseconds after which a wait gets a line in the log */
+#define LONG_WAIT_MS		1000
 
 /*
  * Are there synchronous standbys?  The checkpointer decides, so waits end when the setting is
@@ -62,4 +67,34 @@ standbys_reached(void)
 	reached = WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH];
 	LWLockRelease(SyncRepLock);
 	return reached;
+}
+
+/* How many standbys are missing of those that commits wait for */
+static int
+number_missing(void)
+{
+	SyncRepStandbyData *standbys;
+	int			n_standbys = SyncRepGetCandidateStandbys(&standbys);
+
+	pfree(standbys);
+	return Max(SyncRepConfig->num_sync - n_standbys, 0);
+}
+
+/*
+ * The log, once a minute at most: this session has waited for standbys since a time by
+ * monotonic_ms().  No line before the session knows synchronous_standby_names.
+ */
+void
+standbys_log_wait(int64 since_ms)
+{
+	if (monotonic_ms() - since_ms < LONG_WAIT_MS || SyncRepConfig == NULL ||
+		!log_is_due(LOG_STANDBYS, 0))
+		return;
+	ereport(LOG,
+			(errmsg("sessions wait until synchronous standbys have flushed the ceiling of scru64"),
+			 errdetail("Standbys missing: %d of %d. The parameter \"%s\" is \"%s\".",
+					   number_missing(), SyncRepConfig->num_sync,
+					   "synchronous_standby_names", SyncRepStandbyNames),
+			 errhint("IDs come again when the standbys have flushed it. If a standby is not coming back, take it out of \"%s\", and reload the configuration.",
+					 "synchronous_standby_names")));
 }

@@ -12,5 +12,6 @@
 
 extern bool standbys_are_waited_for(void);
 extern XLogRecPtr standbys_reached(void);
+extern void standbys_log_wait(int64 since_ms);
 
 #endif							/* STANDBYS_H */

@@ -46,7 +46,9 @@ typedef enum LogKind
 	LOG_ROLLBACK,
 	LOG_WAIT,
 	LOG_CONFIGURED_NODE,		/* a GucSource, */
-	LOG_LEASE_WORKER,			/* or the only worker */
+	LOG_LEASE_WORKER,			/* the only worker, */
+	LOG_STANDBYS,				/* or the server */
+	LOG_SLOW_RAISE,
 	LOG_KINDS
 } LogKind;
 

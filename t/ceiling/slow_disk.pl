@@ -1,5 +1,5 @@
-# A disk and a standby that answer late: who waits for the ceiling, and for how long.
-# The clock moves only when the test says so, so nothing here depends on how fast
+# A disk and a standby that answer late: who waits for the ceiling, for how long, and what the
+# log says.  The clock moves only when the test says so, so nothing here depends on how fast
 # anything is.
 
 use FindBin;
@@ -76,6 +76,24 @@ sub end_next
 	return $id || $err;
 }
 
+# Wait until the log has a message that matches, with its DETAIL and HINT.
+sub logged_in_full
+{
+	my ($pattern) = @_;
+
+	return wait_until(sub { return slurp_file($node->logfile) =~ $pattern });
+}
+
+# What the log says of a wait for the standby, of which so many are missing
+sub wait_logged_ok
+{
+	my ($missing, $name) = @_;
+
+	return ok(
+		logged_in_full(qr/LOG:  sessions wait until synchronous standbys have flushed the ceiling of scru64\n.*DETAIL:  Standbys missing: $missing of 1\. The parameter "synchronous_standby_names" is "standby"\.\n.*HINT:  /),
+		$name);
+}
+
 #
 # A raise that takes longer than it reaches ahead
 #
@@ -139,8 +157,11 @@ foreach my $tick (1 .. 10)
 	is(scalar(grep { /^\d+$/ && $_ >> 24 == $clock_ms >> 8 } @ids), 7, "tick $tick: seven sessions have their IDs") or diag("@ids");
 	move_clock($tick_ms);
 }
+# not less of the machine's time either
+sleep(1);
 release_flushes($node);
 like(end_next($clients[0]), qr/^\d+$/, 'and then the first');
+ok(logged_in_full(qr/LOG:  raising the ceiling of scru64 took \d{4,} ms\n.*DETAIL:  .*WAL.*\n.*HINT:  Check the disk/), 'the log says how long a raise took');
 $_->quit foreach @clients;
 
 #
@@ -218,6 +239,7 @@ foreach my $tick (1 .. 10)
 move_clock(1000);
 start_next($_) foreach @clients;
 ok(waits_for($node, $_, 'Standby'), 'then they wait for it') foreach @clients;
+wait_logged_ok(0, 'the log says so, and that the standby is there');
 like(next_id($local), qr/^\d+$/, 'but for one whose commits would not wait');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($clients[0]->{pid})");
 like(end_next($clients[0]), qr/57014/, 'one is cancelled');
@@ -268,5 +290,16 @@ like(next_id($clients[2]), qr/^\d+$/, 'there is one again: an ID');
 
 is(scalar(grep { $_ > 1 } values %given), 0, 'no ID came twice');
 $_->quit foreach (@clients, $local);
+
+# A restart, so that the log may have another line within a minute
+$_->stop foreach ($standby, $node);
+start_server($node);
+my $last = session_of('8/12', 'statement_timeout = 0');
+start_next($last);
+ok(waits_for($node, $last, 'Standby'), 'the standby is gone: a session waits');
+wait_logged_ok(1, 'the log says that the standby is missing');
+set_parameter($node, 'synchronous_standby_names', '');
+like(end_next($last), qr/^\d+$/, 'and what the hint says ends the wait');
+$last->quit;
 $node->stop;
 done_testing();
