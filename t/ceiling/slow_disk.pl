@@ -288,6 +288,21 @@ like(next_id($local), qr/^\d+$/, 'no synchronous standby: an ID');
 set_parameter($node, 'synchronous_standby_names', 'standby', @clients[ 2 .. 3 ]);
 like(next_id($clients[2]), qr/^\d+$/, 'there is one again: an ID');
 
+# synchronous_commit counts when the ID is generated: inside a function with SET, the function's.
+$clients[3]->query_safe(q(
+SET synchronous_commit = local;
+CREATE FUNCTION pg_temp.generate_local() RETURNS scru64 LANGUAGE plpgsql SET synchronous_commit = local AS 'BEGIN RETURN scru64_generate(); END';
+SET synchronous_commit = on;
+));
+move_clock(60_000);
+($out, $err) = try_statement($clients[3], 'SELECT pg_temp.generate_local()::bigint');
+like("$out$err", qr/^\d+$/, 'a function with SET synchronous_commit = local does not wait');
+$given{$out}++;
+start_next($clients[3]);
+ok(waits_for($node, $clients[3], 'Standby'), 'its session does, outside of it');
+set_parameter($node, 'synchronous_standby_names', '');
+like(end_next($clients[3]), qr/^\d+$/, 'until there is to be no standby');
+
 is(scalar(grep { $_ > 1 } values %given), 0, 'no ID came twice');
 $_->quit foreach (@clients, $local);
 
