@@ -82,7 +82,7 @@ SERVER_LOCAL static uint32 seen_restarts = 0;
 PROCESS_LOCAL static int call_set_count = 0, call_chain = 0, call_flushes = 0;
 PROCESS_LOCAL static int first_of_call = 0;	/* n_issued when the call began */
 PROCESS_LOCAL static uint32 call_restarts = 0;
-PROCESS_LOCAL static bool is_in_call = false, is_setting = false;
+PROCESS_LOCAL static bool is_setting = false;
 PROCESS_LOCAL static uint64 min_of_chain = 0, setting = 0, last_watermark = 0;
 PROCESS_LOCAL static int node_set_count = 0;	/* set_count when the session got its node */
 PROCESS_LOCAL static uint32 last_restarts = 0;
@@ -154,7 +154,7 @@ call(PGFunction function, FunctionCallInfo fcinfo)
 	note_restarts();
 	call_restarts = seen_restarts;
 	points_of_call = call_flushes = 0;
-	is_in_call = true;
+	me->call_ns = 1;
 	call_set_count = set_count;
 	call_chain = chain;
 	min_of_chain = last_of_chain;
@@ -162,7 +162,7 @@ call(PGFunction function, FunctionCallInfo fcinfo)
 	result = function(fcinfo);
 	check_nothing_held();
 	points_of_call = 0;
-	is_in_call = false;
+	me->call_ns = 0;
 	return result;
 }
 
@@ -319,7 +319,8 @@ go_back_to(uint64 tick)
 void
 end_set(bool has_failed)
 {
-	is_in_call &= !has_failed;
+	if (has_failed)
+		me->call_ns = 0;
 	if (!is_setting)
 		return;
 	is_setting = false;

@@ -15,7 +15,8 @@
 
 #define MAX_PROCESSES	8
 #define STACK_SIZE		(256 * 1024)
-#define MAX_POINTS		400000	/* a call with more scheduling points has no end */
+#define MAX_POINTS		400000	/* a call with more scheduling points has no end, */
+#define LONGEST_CALL	(300 * SEC)	/* nor has one that takes longer: see pass_time() */
 
 extern char __start_core_data[], __stop_core_data[];
 
@@ -30,6 +31,7 @@ typedef struct Process
 	int64		wakes_at;		/* asleep until this time */
 	int64		stalled_until;
 	const volatile void *awaits;	/* or until another process wakes this */
+	int64		call_ns;		/* how long its call takes, at least 1; 0: there is no call */
 } Process;
 
 typedef struct Coroutine
@@ -215,6 +217,25 @@ dispatch(Process *process)
 	me = NULL;
 }
 
+/*
+ * Time goes on.  All calls end soon, except where a call may wait for a process that is stalled,
+ * or again and again for the flush of a process that was faster.
+ */
+static void
+pass_time(int64 ns)
+{
+	bool		is_slow = swarm.is_slow;
+
+	for (int i = 0; i < MAX_PROCESSES; i++)
+		is_slow |= processes[i].is_alive && processes[i].stalled_until > now_ns;
+	now_ns += ns;
+	for (int i = 0; i < MAX_PROCESSES && !is_slow; i++)
+	{
+		if (processes[i].call_ns > 0 && (processes[i].call_ns += ns) > LONGEST_CALL)
+			violation("a call of process %d takes too long", i);
+	}
+}
+
 /* Choose a process that is not asleep.  NULL: time has gone on to when one wakes. */
 static Process *
 choose(void)
@@ -236,7 +257,7 @@ choose(void)
 		return ready[rnd(n_ready)];
 	if (next == NEVER)
 		violation("all processes wait for each other");
-	now_ns = next;
+	pass_time(next - now_ns);
 	return NULL;
 }
 
@@ -254,7 +275,7 @@ run_processes(void)
 		chosen = choose();
 		if (chosen == NULL)
 			continue;
-		now_ns += rnd(swarm.step_ns);
+		pass_time(rnd(swarm.step_ns));
 		dispatch(chosen);
 		if (one_in(swarm.stall_1in))
 			chosen->stalled_until = now_ns + rnd_scale(MS, one_in(20) ? 4000 * SEC : 20 * SEC);

@@ -98,7 +98,7 @@ XLogFlush(XLogRecPtr lsn)
 {
 	scheduling_point();
 	must_be_quiet("a flush");
-	if (swarm.is_slow && !is_weak && is_in_call && ++call_flushes > MAX_RAISES)
+	if (swarm.is_slow && !is_weak && me->call_ns > 0 && ++call_flushes > MAX_RAISES)
 		violation("a call raises the ceiling again and again");
 	while (flushed < lsn)
 	{
@@ -136,7 +136,10 @@ run_standby(void)
 	if (flushed > before)
 		standby_flushed = one_in(2) ? flushed : before + rnd((int64) (flushed - before) + 1);
 	if (swarm.has_standby)
+	{
 		*told = Max(*told, one_in(3) ? before : standby_flushed);
+		senders.lsn[SYNC_REP_WAIT_WRITE] = flushed;
+	}
 }
 
 /*
