@@ -52,6 +52,7 @@ static char arenas[MAX_PROCESSES][2][ARENA_SIZE];	/* memory of a transaction, an
 static size_t used[MAX_PROCESSES][2];
 SERVER_LOCAL static Process *page_owner = NULL;
 SERVER_LOCAL static int page_locks = 0;
+SERVER_LOCAL static LOCKMODE page_mode = NoLock;
 SERVER_LOCAL static const char *segment_names[MAX_SEGMENTS + 1] = {NULL};
 
 /*
@@ -194,6 +195,9 @@ ProcessInterrupts(void)
  * Locks
  */
 
+FN(bool, LWLockHeldByMe, (LWLock *lock), return find_held(lock) >= 0;)
+FN(bool, LWLockHeldByMeInMode, (LWLock *lock, LWLockMode mode),
+   return find_held(lock) >= 0 && (lock->state.value == LW_EXCLUSIVELY) == (mode == LW_EXCLUSIVE);)
 FN(void, LWLockReleaseAll, (void), while (n_held > 0) LWLockRelease(held_locks[n_held - 1]);)
 
 /* Wait until a lock or spinlock is free, and take it. */
@@ -236,7 +240,7 @@ LWLockRelease(LWLock *lock)
 	give_back(&lock->state.value);
 }
 
-/* The only heavyweight lock is that of the ceiling's page. */
+/* The only heavyweight lock is that of the ceiling's page.  In no mode do two processes hold it. */
 LockAcquireResult
 LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock, bool dont_wait)
 {
@@ -250,10 +254,12 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock, bool dont_w
 		CHECK_FOR_INTERRUPTS();
 	}
 	page_owner = me;
+	page_mode = mode;
 	acquire_view(&page_owner);
 	return page_locks++ > 0 ? LOCKACQUIRE_ALREADY_HELD : LOCKACQUIRE_OK;
 }
 
+FN(bool, LockHeldByMe, (const LOCKTAG *tag, LOCKMODE mode), return page_owner == me && page_mode == mode;)
 FN(static void, unlock_page, (void), page_owner = NULL; page_locks = 0; wake(&page_owner);)
 
 bool

@@ -134,6 +134,7 @@ close_past(uint64 now)
 	for (int i = 0; i < NODE_SLOTS; i++)
 		first = least_of(first, close_past_of_slot(&node_slots->slots[i], &view));
 	closed_below = watermark_closed_below(&view, first);
+	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	watermark->closed_tick = Max(watermark->closed_tick, scru64_get_timestamp(closed_below - 1));
 	return closed_below;
 }
@@ -205,6 +206,7 @@ find_watermark(SnapshotPosition position)
 		found = restarts == watermark->restarts;
 		if (found)
 		{
+			Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 			watermark->highest = Max(watermark->highest, present.watermark);
 			answers_put(&watermark->answers, present.position, present.watermark);
 			best = answers_best(&watermark->answers, position);

@@ -74,6 +74,7 @@ save_lease(const HeldLease *lease)
 {
 	SavedLease *saved = saved_lease();
 
+	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	saved->is_whole = false;
 	if (lease == NULL)
 		return;
@@ -111,6 +112,7 @@ forget_saved_lease(void)
 bool
 leased_overlaps(Scru64Node node, NodeReport *conflict)
 {
+	Assert(LWLockHeldByMe(&node_slots->lock));
 	for (int i = 0; i < LEASED_NODES; i++)
 	{
 		NodeKey		key = node_slots->was_leased[i];
@@ -148,6 +150,7 @@ leased_slot_evict(void)
 static bool
 overlaps_configured(Scru64Node node)
 {
+	Assert(LWLockHeldByMe(&node_slots->lock));
 	for (int i = 0; i < NODE_SLOTS + PARKED_NODES; i++)
 	{
 		NodeKey		other = i < NODE_SLOTS ?

@@ -30,6 +30,7 @@ find_slot(NodeKey key)
 static void
 forget_parked(int entry)
 {
+	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	if (node_slots->parked_keys[entry] != 0)
 		raise_floor_to(node_slots->parked_ids[entry]);
 	node_slots->parked_keys[entry] = 0;
@@ -59,6 +60,7 @@ park_node(NodeKey key, uint64 state)
 static uint64
 recall_parked(NodeKey key)
 {
+	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	for (int i = 0; i < PARKED_NODES; i++)
 	{
 		if (node_slots->parked_keys[i] == key)

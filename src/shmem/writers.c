@@ -111,6 +111,7 @@ bound_of_prepared(int entry, TransactionId *xid)
 {
 	PreparedWriter *prepared = &prepared_writers(node_slots)[entry];
 
+	Assert(LWLockHeldByMe(&node_slots->prepared_lock));
 	*xid = (TransactionId) prepared->xid;
 	return is_in_progress(prepared->xid) ? prepared->bound : 0;
 }
@@ -179,6 +180,7 @@ note_prepared(uint64 xid, uint64 bound)
 		entry++;
 	if (entry == node_slots->n_prepared)
 		elog(ERROR, "no entry for a prepared transaction that has issued IDs");
+	Assert(LWLockHeldByMeInMode(&node_slots->prepared_lock, LW_EXCLUSIVE));
 	prepared[entry] = (PreparedWriter) {.xid = xid, .bound = bound};
 	LWLockRelease(&node_slots->prepared_lock);
 }
