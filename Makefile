@@ -81,11 +81,6 @@ ifeq ($(PORTNAME), win32)
 SHLIB_LINK += -l:libwinpthread.a
 endif
 
-# PostgreSQL's way to install takes the old file away, and then copies the new one.
-IN_ONE_STEP := $(SHELL) $(srcdir)/scripts/install-in-one-step
-override INSTALL_SHLIB := $(IN_ONE_STEP) $(INSTALL_SHLIB)
-override INSTALL_DATA := $(IN_ONE_STEP) $(INSTALL_DATA)
-
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefile
 
 # A build outside the tree, make -f TREE/Makefile, begins without folders.

@@ -1,6 +1,5 @@
-# make install while sessions come: each finds a library, the old one or the new one,
-# however long the installation takes; and what it leaves is what PGXS would leave.  The
-# scripts replace no other build under a server, and know their own from another folder.
+# The scripts replace no other build under a server, and know their own from another folder;
+# make uninstall leaves nothing.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -12,36 +11,13 @@ plan skip_all => 'the extension is not built here' if !-e "$top/scru64.so" || !-
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $node = new_node('main');
 my $pkglibdir = $node->config_data('--pkglibdir');
-my $libraries = "$dir$pkglibdir";
-
-# As install does it, but each time it waits until a session has come meanwhile.
-my $window = "$dir/window";
-append_to_file("$dir/slow_install", <<"END");
-#!/bin/sh
-while [ "\$#" -gt 2 ]; do shift; done
-to=\$2
-[ ! -d "\$to" ] || to=\$to/\${1##*/}
-rm -f "\$to"
-(umask 077 && : >"\$to")
-chmod 0 "\$to"
-: >"$window"
-tries=0
-while [ -e "$window" ] && [ "\$tries" -lt 1800 ]; do
-	tries=\$((tries + 1))
-	sleep 0.1
-done
-rm -f "\$to"
-cat "\$1" >"\$to"
-chmod 755 "\$to"
-END
-chmod(0755, "$dir/slow_install");
 
 sub make
 {
-	my ($target, @args) = @_;
+	my ($target) = @_;
 	my $out = '';
 
-	IPC::Run::run([ 'make', '-s', '-C', $top, $target, "DESTDIR=$dir", @args ], '<', '/dev/null', '>', \$out, '2>&1')
+	IPC::Run::run([ 'make', '-s', '-C', $top, $target, "DESTDIR=$dir" ], '<', '/dev/null', '>', \$out, '2>&1')
 	  or diag($out);
 	return $? == 0;
 }
@@ -59,44 +35,7 @@ my $installed = files("$dir/");
 like($installed, qr/^755 \S+\/$_\.so$/m, "$_.so, with its permissions") foreach ('scru64', 'scru64_lease');
 like($installed, qr/^644 \S+\/$_$/m, "$_, with its permissions") foreach ('scru64.control', 'scru64--1.0.sql');
 
-# A server that loads the library from there
-$node->append_conf('postgresql.conf', "dynamic_library_path = '$libraries'\nsession_preload_libraries = 'scru64'");
 $node->start;
-
-my ($sessions, $failed, $inodes) = (0, '', '');
-foreach my $round (1 .. 3)
-{
-	my $out = '';
-	my $make = IPC::Run::start([ 'make', '-s', '-C', $top, 'install', "DESTDIR=$dir", "INSTALL_SHLIB=$dir/slow_install" ],
-		'<', '/dev/null', '>', \$out, '2>&1');
-
-	$inodes .= (stat("$libraries/scru64.so"))[1] . ' ';
-	while ($make->pumpable)
-	{
-		$make->pump_nb;
-		if (!-e $window)
-		{
-			sleep(0.05);
-			next;
-		}
-		my ($ret, undef, $err) = $node->psql('postgres', "LOAD 'scru64'; LOAD 'scru64_lease'");
-
-		$sessions++;
-		$failed .= "$err\n" if $ret != 0 || $err ne '';
-		unlink($window);
-	}
-	ok($make->finish, "round $round: installed") or diag($out);
-}
-is($failed, '', 'no session has failed');
-is($sessions, 6, 'one came while each library was installed');
-unlike($inodes, qr/\b(\d+) \1\b/, 'each time there was a new file');
-is(files("$dir/") =~ s/^.*slow_install\n//mr, $installed =~ s/^.*slow_install\n//mr, 'nothing else is left');
-
-# A slow one that fails leaves what there was.
-chmod(0644, "$dir/slow_install");
-ok(!IPC::Run::run([ 'make', '-s', '-C', $top, 'install', "DESTDIR=$dir", "INSTALL_SHLIB=$dir/slow_install" ], '>', '/dev/null', '2>', '/dev/null'),
-	'an installation that fails');
-is($node->safe_psql('postgres', 'SELECT 1'), '1', 'does no harm');
 
 # The scripts replace no other build where a server is running, unless they are told to.
 mkdir("$dir/$_") foreach ('share', 'share/extension', 'other');
