@@ -15,8 +15,7 @@
 # with this machine, and the packages that they download.
 
 # Oldest PostgreSQL first.  "experimental" is sid with the PostgreSQL of experimental.
-# A script that has others says so.  There are more trees: "npm", see make_npm(), and those
-# of make_built().
+# A script that has others says so.  There are more trees: those of make_built().
 all_releases=(bookworm trixie forky experimental)
 # Run only if they are named
 more_releases=()
@@ -152,7 +151,7 @@ keep_archives()
 	find "$2/var/cache/apt/archives" -maxdepth 1 -name '*.deb' -exec ln -f -t "$cache/archives/$1" {} + 2>/dev/null || true
 }
 
-# See to it that the cache has the pristine tree of a release, of an architecture, "npm", or
+# See to it that the cache has the pristine tree of a release, of an architecture, or
 # of what is built.  One more build is a line here, and a name in more_releases of
 # scripts/test-matrix.
 make_pristine()
@@ -165,14 +164,12 @@ make_pristine()
 	if [[ ! -d $cache/$1 ]]; then
 		say "$1: making the pristine tree in $cache/$1."
 		case $1 in
-			npm) make_npm "$copies/$1.new" ;;
 			cassert) make_built "$1" --enable-cassert ;;
 			exec)
 				make_built "$1" --enable-cassert CPPFLAGS="$(printf -- '-D%s ' \
 					EXEC_BACKEND {COPY,WRITE_READ}_PARSE_PLAN_TREES RAW_EXPRESSION_COVERAGE_TEST)"
 				;;
 			blocks32) make_built "$1" --enable-cassert --with-blocksize=32 ;;
-			musl) make_built "$1" CC=musl-gcc --without-openssl --without-zlib ;;
 			*) make_debian "$1" "$copies/$1.new" ;;
 		esac
 		mv "$copies/$1.new" "$cache/$1"
@@ -202,7 +199,7 @@ make_debian()
 			suite=trixie
 			options+=(--architectures=i386 --skip=check/qemu)
 			;;
-		arm64 | s390x)
+		s390x)
 			# with headers, without the compilers for JIT that come with their package
 			suite=trixie
 			options+=("--architectures=$release" --skip=check/qemu
@@ -224,88 +221,6 @@ make_debian()
 		install -D -m 644 /dev/stdin "$new/etc/postgresql-common/supported_versions" <<<"${package#*-}"
 }
 
-# Where the headers of PostgreSQL 16 are, if anywhere
-headers_16()
-{
-	local folder=${MATRIX_HEADERS_16:-$cache/headers-16}
-
-	if grep -qs '^#define PG_MAJORVERSION_NUM 16$' "$folder"/{,16/}server/pg_config.h && [[ -e $folder/libpq-fe.h ]]; then
-		say "$folder"
-	fi
-}
-
-# Print the newest version of a major one that npm has of a package.
-newest_npm()
-{
-	npm view "$1" versions --json 2>/dev/null | sed -n "s/^ *\"\($2\..*\)\".*/\1/p" | tail -n 1 | grep . ||
-		die "npm knows no version $2 of $1"
-}
-
-# Unpack what an npm package has in a folder into another one.
-unpack_npm()
-{
-	npm pack --silent --pack-destination "$work" "$1" >/dev/null || die "npm pack $1 failed"
-	mkdir -p "$3"
-	tar -C "$3" --no-same-owner --strip-components=2 -xzf "$work"/*.tgz "package/$2"
-	rm "$work"/*.tgz
-}
-
-# A tree with PostgreSQL 16, which no release of Debian has: trixie, and a server from
-# npm.  Of programs that package has initdb, pg_ctl and postgres.  Those that only
-# talk to a server are trixie's, of PostgreSQL 17, and so are the Perl modules for
-# tests.  Not pg_dump: what it writes sets parameters of its own version.  The
-# package has no headers either.
-make_npm()
-{
-	local new=$1 prefix=$1/usr/lib/postgresql/16 package=@embedded-postgres/linux version headers program
-
-	headers=$(headers_16)
-	[[ -n $headers ]] || die "there are no headers of PostgreSQL 16: see --help"
-	case $(uname -m) in
-		x86_64) package+=-x64 ;;
-		aarch64) package+=-arm64 ;;
-		*) die "npm has no PostgreSQL 16 for $(uname -m)" ;;
-	esac
-	provide_programs npm
-	version=$(newest_npm "$package" 16)
-
-	make_pristine trixie
-	cp -a --reflink=auto "$cache/trixie" "$new"
-	unpack_npm "$package@$version" native "$prefix"
-	# npm's packages have no symbolic links
-	ldconfig -n "$prefix/lib"
-	ln -s libpq.so.5 "$prefix/lib/libpq.so"
-	mkdir "$prefix/include"
-	cp -aL "$headers/." "$prefix/include/"
-	[[ -d $prefix/include/server ]] || cp -a "$prefix/include/16/server" "$prefix/include/"
-	for program in clusterdb createdb createuser dropdb dropuser pg_amcheck pg_basebackup \
-		pg_isready pg_receivewal pg_recvlogical pgbench psql reindexdb vacuumdb; do
-		ln -s "../../17/bin/$program" "$prefix/bin/$program"
-	done
-	cat >"$prefix/bin/pg_config" <<END
-#!/bin/sh
-prefix=/usr/lib/postgresql/16
-for option; do
-	case \$option in
-		--bindir) echo \$prefix/bin ;;
-		--libdir) echo \$prefix/lib ;;
-		--pkglibdir) echo \$prefix/lib/postgresql ;;
-		--pgxs) echo \$prefix/lib/postgresql/pgxs/src/makefiles/pgxs.mk ;;
-		--sharedir) echo \$prefix/share/postgresql ;;
-		--includedir | --pkgincludedir) echo \$prefix/include ;;
-		--includedir-server) echo \$prefix/include/server ;;
-		--sysconfdir | --docdir | --mandir | --localedir) echo \$prefix/\${option#--} ;;
-		--version) echo "PostgreSQL ${version%.*-*} (npm)" ;;
-		*) echo "pg_config: unknown option \$option" >&2; exit 1 ;;
-	esac
-done
-END
-	chmod 755 "$prefix/bin/pg_config"
-	sed -i 's/^enable_tap_tests.*/enable_tap_tests = yes/; s/^PROVE *=.*/PROVE = prove/' \
-		"$prefix/lib/postgresql/pgxs/src/Makefile.global"
-	cp -a "$prefix/../17/lib/pgxs/src/test/perl" "$prefix/lib/postgresql/pgxs/src/test/"
-}
-
 # A tree of trixie with one more PostgreSQL, in /usr/lib/postgresql/NAME, built from
 # forky's source package; further arguments are configure's.  Not from trixie's: a mirror
 # may lack the source of an update of a stable release.  Debian's patches are left
@@ -323,9 +238,7 @@ make_built()
 		sed -n "s/^deb \(.*\) trixie /deb-src \1 forky /p" /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 		apt-get -q update
 		apt-get -q -y --no-install-recommends install \
-			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev musl-tools zlib1g-dev
-		# the headers of the kernel, which musl does not bring
-		ln -s /usr/include/linux /usr/include/asm-generic /usr/include/x86_64-linux-gnu/asm /usr/include/x86_64-linux-musl/
+			gcc libc6-dev make bison flex bzip2 libipc-run-perl libssl-dev zlib1g-dev
 		# outside its sources, as Debian does it: without that PGXS builds nothing outside a tree
 		mkdir /build /build/outside
 		cd /build

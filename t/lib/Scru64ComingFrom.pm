@@ -1,7 +1,5 @@
 # The recipes of doc/coming-from.md: tables to try them on, the statements as the page and
 # the files that it names have them, and what has to be true afterwards.
-#
-# It needs no more than Perl, so that bench/coming-from can use it, too.
 
 package Scru64ComingFrom;
 
