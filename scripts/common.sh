@@ -291,7 +291,6 @@ can_compile()
 declare -rA is_there=(
 	[cbmc]='command -v cbmc || ! apt-cache show cbmc'
 	[default-jdk-headless]='command -v javac'
-	[libdbd-pg-perl]='/usr/bin/perl -MDBD::Pg -e 1'
 	[libipc-run-perl]='perl -MIPC::Run -e 1'
 	[libperl-critic-perl]='command -v perlcritic'
 	[libpostgresql-jdbc-java]='test -e /usr/share/java/postgresql.jar'
