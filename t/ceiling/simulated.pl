@@ -9,6 +9,8 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my ($version) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--version' ]);
 plan skip_all => "the simulator is of PostgreSQL 15, not of $version" if $version !~ /^PostgreSQL 15\b/;
 plan skip_all => 'no clock can be set' if !can_set_clock();

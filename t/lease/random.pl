@@ -14,6 +14,8 @@ use Scru64Proxy;
 use Scru64Random;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $seed = seed_random();
 my @clock = can_set_clock() ? (clock => '+0') : ();
 note('no clock can be set') if !@clock;

@@ -13,6 +13,8 @@ use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $quiet = $ENV{SCRU64_LOAD_SIZE} || 12;
 my $busy = $quiet - 2;
 my $seconds = $ENV{SCRU64_LOAD_SECONDS} || 12;

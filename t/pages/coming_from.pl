@@ -7,6 +7,8 @@ use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $rows = 10000;
 my $plain = "$FindBin::RealBin/../../doc/plain.md";
 my $node = new_node('main');

@@ -12,6 +12,8 @@ use Scru64Examples;
 use Scru64Fault;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $crashes = $ENV{SCRU64_FEED_CRASHES} || 1;
 my $python = '/usr/bin/python3';
 my $has_psycopg = system("$python -c 'import psycopg' 2>/dev/null") == 0;

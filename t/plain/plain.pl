@@ -11,6 +11,8 @@ use Scru64Fault;
 use Scru64Random;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $rounds = $ENV{SCRU64_PLAIN_ROUNDS} || 20;
 my $file = "$FindBin::RealBin/../../plain/scru64.sql";
 seed_random();

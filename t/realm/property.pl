@@ -8,6 +8,8 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64Random;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $node = new_node('main');
 my $seed = seed_random();
 

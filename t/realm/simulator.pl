@@ -19,6 +19,8 @@ use Scru64Test;
 use constant BATCH => 50;
 use constant MUTANT_EPISODES => 1500;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $seed = seed_random();
 my $episodes = $ENV{SCRU64_REALM_EPISODES} || 600;
 my $seconds = $ENV{SCRU64_REALM_SECONDS};

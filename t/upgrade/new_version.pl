@@ -12,6 +12,8 @@ use Scru64Fault;
 use Scru64Test;
 use Scru64Versions;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $why_not = cannot_build();
 plan skip_all => "the later version cannot be built: $why_not" if $why_not ne '';
 

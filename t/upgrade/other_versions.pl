@@ -8,6 +8,8 @@ use Scru64Lease;
 use Scru64Test;
 use Scru64Versions;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $template = make_template('template');
 my $realm = make_realm($template, 'realm');
 my %libraries = current_libraries();

@@ -13,6 +13,8 @@ use Scru64Everything;
 use Scru64Examples;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my @bindirs = split(/ /, $ENV{OLD_BINDIRS} || '');
 plan skip_all => 'OLD_BINDIRS names no older version' if !@bindirs;
 
