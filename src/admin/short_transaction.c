@@ -25,15 +25,21 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
+#include "utils/resowner.h"
 #include "utils/timeout.h"
+#include "utils/timestamp.h"
 
 #include "clock.h"
+#include "pg_compat.h"
 
 /*
  * Longer than scru64_realm.lease() waits for others, and less than the slack that the
  * realm allows for clocks: 30 seconds.
  */
 #define LONGEST_MS			15000
+
+/* How often the session is terminated, until it ends */
+#define AGAIN_MS			1000
 
 #define TOO_LONG_MESSAGE	"transaction was open for too long after it called a function of a realm"
 #define TOO_LONG_DETAIL		"It is at most %d seconds. Nothing was leased, renewed, released or split."
@@ -47,7 +53,7 @@ static bool is_durable = false;
 
 /* When this transaction called first, by the monotonic clock; 0 if it has not. */
 static int64 called_ms = 0;
-static SubTransactionId called_in;	/* the subtransaction that has called, or its parent since */
+static SubTransactionId called_in;	/* the subtransaction whose end releases all that the calls hold */
 static TimeoutId timeout;
 static volatile sig_atomic_t is_terminated = false;
 
@@ -56,14 +62,17 @@ static emit_log_hook_type prev_emit_log_hook = NULL;
 static void
 begin_timeout(void)
 {
-	enable_timeout_after(timeout, (int) Max(LONGEST_MS - (monotonic_ms() - called_ms), 1));
+	int64		left_ms = Max(LONGEST_MS - (monotonic_ms() - called_ms), 1);
+
+	enable_timeout_every(timeout, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), left_ms), AGAIN_MS);
 }
 
 /*
  * An error is about to be reported, to the log and to the client.
  *
  * The one that ends the session says why.  Any other has ended all timeouts, and perhaps ends
- * nothing else, as in a subtransaction that has failed before: begin the timeout again.
+ * nothing else, as in a subtransaction that has failed before: begin the timeout again.  PostgreSQL
+ * does not call this where log_min_messages, which only superusers set, leaves errors out.
  */
 static void
 at_report(ErrorData *edata)
@@ -90,12 +99,17 @@ at_report(ErrorData *edata)
  * Once the transaction commits, it may wait for the disk and for standbys: terminated then,
  * the session would leave what is committed unacknowledged.  (A subtransaction that ends is
  * not "in a transaction" either, but its transaction goes on.)
+ *
+ * A session that sends an error to a client which does not read, cannot be terminated: it holds
+ * interrupts, as this handler does.  The second time, the connection is ended.
  */
 static void
 terminate_session(void)
 {
 	if (GetCurrentTransactionNestLevel() <= 1 && !IsTransactionState())
 		return;
+	if (is_terminated && InterruptHoldoffCount > 1)
+		compat_end_connection();
 	is_terminated = true;
 	ProcDiePending = true;
 	InterruptPending = true;
@@ -112,8 +126,7 @@ end_timeout(void)
 
 /*
  * If the subtransaction that has called is rolled back, its locks are gone, and what it has
- * leased.  Otherwise begin the timeout again, as at_report() does, which PostgreSQL does not call
- * where log_min_messages leaves errors out.
+ * leased.  Otherwise begin the timeout again, as at_report() does.
  */
 static void
 at_subtransaction_event(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
@@ -135,7 +148,7 @@ must_not_prepare(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("cannot PREPARE a transaction that has called a function of a realm"),
-			 errdetail("Until it is ended, others who lease from the realm would have to wait."),
+			 errdetail("Others who lease from the realm might have to wait for its end, and its commit might not be durable."),
 			 errhint("Call the function in a transaction of its own, and commit that.")));
 }
 
@@ -184,6 +197,7 @@ at_transaction_end(XactEvent event, void *arg)
 		default:
 			end_timeout();
 			is_durable = false;
+			is_terminated = false;
 	}
 }
 
@@ -220,6 +234,20 @@ scru64_keep_durable(PG_FUNCTION_ARGS)
 }
 
 /*
+ * Does the end of the current subtransaction release what this call holds?  Not if a cursor that is
+ * older than the subtransaction calls: the locks are the cursor's.
+ */
+static bool
+belongs_to_subtransaction(void)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+
+	while (owner != NULL && owner != CurTransactionResourceOwner)
+		owner = ResourceOwnerGetParent(owner);
+	return owner != NULL;
+}
+
+/*
  * scru64_realm_internal.keep_short() -> void
  *
  * From here on this transaction has 15 seconds to commit: then its session is terminated,
@@ -229,11 +257,14 @@ Datum
 scru64_keep_short(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
-	if (called_ms != 0)
-		PG_RETURN_VOID();
-	watch_transaction();
-	called_ms = monotonic_ms();
-	called_in = GetCurrentSubTransactionId();
-	begin_timeout();
+	if (called_ms == 0)
+	{
+		watch_transaction();
+		called_ms = monotonic_ms();
+		called_in = GetCurrentSubTransactionId();
+		begin_timeout();
+	}
+	if (!belongs_to_subtransaction())
+		called_in = TopSubTransactionId;
 	PG_RETURN_VOID();
 }

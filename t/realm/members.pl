@@ -71,7 +71,10 @@ foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 	"SET log_min_messages = fatal; BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; ROLLBACK TO s",
 	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'",
 	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'; ROLLBACK TO s",
-	"BEGIN; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; RELEASE s; SAVEPOINT s; ROLLBACK TO s")
+	"BEGIN; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; RELEASE s; SAVEPOINT s; ROLLBACK TO s",
+	# the locks are the cursor's
+	"BEGIN; DECLARE k CURSOR FOR SELECT count(*) FROM $calls{lease}; SAVEPOINT s; FETCH k; ROLLBACK TO s",
+	"BEGIN; DECLARE k CURSOR FOR SELECT count(*) FROM $calls{renew}; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; FETCH k; ROLLBACK TO s")
 {
 	my $session = open_session($realm);
 	my $log = -s $realm->logfile;
@@ -86,6 +89,27 @@ foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 	like(slurp_file($realm->logfile, $log), qr/FATAL:  transaction was open for too long.*\n.*DETAIL:  /, '... and the log');
 	eval { $session->quit };
 	unlike(active(), qr/late/, '... and it has leased nothing');
+}
+
+# Nor does it wait for a client that does not read an error.
+{
+	my ($holder, $session) = (open_session($realm), open_session($realm));
+	my $psql = $session->{run}{KIDS}[0]{PID};
+
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	start_statement($session, "BEGIN; SELECT count(*) FROM $calls{lease}; DO 'BEGIN PERFORM pg_advisory_lock(1); RAISE EXCEPTION ''%'', repeat(''x'', 5000000); END'");
+	waits_for($realm, $session, 'advisory') or die 'the session does not wait';
+	kill('STOP', $psql);
+	$holder->quit;
+	waits_for($realm, $session, 'ClientWrite') or die 'the client reads';
+	ok(wait_until(sub {
+		move_on(20);
+		kill('ALRM', $session->{pid});
+		return $realm->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{pid}") eq '0';
+	}), 'who does not read an error is terminated');
+	kill('CONT', $psql);
+	eval { $session->quit };
+	unlike(active(), qr/late/, '... and has leased nothing');
 }
 
 # A savepoint from before the call takes the limit back.
