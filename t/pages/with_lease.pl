@@ -81,7 +81,7 @@ foreach my $language (sort keys %programs)
 	my ($block) = grep { $_->{language} eq $language } @blocks or die "no block in $language";
   SKIP:
 	{
-		skip "no $interpreter", 2 if system("command -v $interpreter >/dev/null") != 0;
+		skip "no $interpreter", 3 if system("command -v $interpreter >/dev/null") != 0;
 		append_to_file($instead ? "$dir/worker.mjs" : "$dir/$file", $block->{text} . $after);
 		append_to_file("$dir/$file", $instead) if $instead;
 		my $processes = IPC::Run::start([ 'env', '-C', $dir, $interpreter, $file ]);
@@ -92,6 +92,9 @@ foreach my $language (sort keys %programs)
 		wait_until(sub { $specs->() == 2 });
 		is($node->safe_psql('postgres', "SELECT count(DISTINCT (scru64_parse_node_spec(s)).node_id) FROM unnest('{@{[join(',', $specs->())]}}'::text[]) AS s"),
 			2, "$language: two processes have different nodes");
+		ok(wait_until(sub { $node->safe_psql('postgres', q(
+SELECT count(*) FROM scru64_realm.ledger
+WHERE holder ~ '^app' AND released_at IS NULL AND revoked_at IS NULL AND clock_reading > granted_at)) eq '2' }), "$language: and renew their leases");
 		$node->safe_psql('postgres', q(SELECT scru64_realm.revoke(lease_id) FROM scru64_realm.ledger WHERE holder ~ '^app'));
 		ok(wait_until(sub { !$processes->pumpable }), "$language: they end with their leases") || $processes->kill_kill;
 		$processes->finish;
