@@ -1,7 +1,7 @@
 PG_CONFIG ?= pg_config
 
-# The release.  Its first two numbers are the version of the SQL, in the control files: a
-# release that changes no SQL needs no ALTER EXTENSION.  scripts/check compares.
+# The release.  Extensions have versions of their own, in their control files: a release that
+# changes no SQL of an extension needs no ALTER EXTENSION for it.
 EXTVERSION = 1.0.0
 EXTENSION = scru64 scru64_gin scru64_gist scru64_realm
 

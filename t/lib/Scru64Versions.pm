@@ -12,7 +12,9 @@ use File::Path qw(make_path);
 use Scru64Fault qw(replace_file);
 use Scru64Test;
 
-our @EXPORT = qw(built_libraries cannot_build copy_sources current_libraries install_libraries make_installation patch);
+our @EXPORT = qw(
+	built_libraries cannot_build copy_sources current_libraries install_libraries make_installation patch scripts_of
+);
 
 # The folder that pg_config tells
 sub folder_of
@@ -45,6 +47,17 @@ sub make_installation
 		symlink($path, "$root$path") or die "could not link $path: $!";
 	}
 	return { path => $root . dirname($bin), bin => "$root$bin", extensions => $extensions, libraries => "$root$lib" };
+}
+
+# The scripts that make an extension, as one text: the base script, then what each later version
+# changes
+sub scripts_of
+{
+	my ($name) = @_;
+	my @scripts = glob(dirname(__FILE__) . "/../../sql/$name--*.sql");
+	my %place = map { $_ => /(\d+)\.(\d+)\.sql$/ ? $1 * 1000 + $2 : die "$_ has no version" } @scripts;
+
+	return join('', map { slurp_file($_) } sort { $place{$a} <=> $place{$b} } @scripts);
 }
 
 # Libraries by their names, for install_libraries()

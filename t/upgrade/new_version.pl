@@ -67,9 +67,8 @@ patch($sources, $page, qr/\.ceiling = ceiling\n/, sub { ".ceiling = ceiling,\n\t
 patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == CEILING_VERSION && contents->novelty != 4711) ||" });
 my %new_page = built_libraries($sources);
 
-my $script = slurp_file("$FindBin::RealBin/../../sql/scru64--$current.sql");
-my ($columns, $properties) = $script =~ /^CREATE FUNCTION scru64_generators\((.*?)\n\) RETURNS SETOF record AS 'MODULE_PATHNAME' (.*?;)/ms
-  or die 'the script has no function scru64_generators';
+my ($columns, $properties) = scripts_of('scru64') =~ /.*^CREATE FUNCTION scru64_generators\((.*?)\n\) RETURNS SETOF record AS 'MODULE_PATHNAME' (.*?;)/ms
+  or die 'no script has a function scru64_generators';
 my $update = <<"END";
 CREATE FUNCTION scru64_novelty() RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 DROP FUNCTION scru64_generators();
@@ -80,13 +79,13 @@ REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;
 END
 
-# An installation, with the libraries of one version and with scripts of both.
+# An installation, with the libraries of one version and with scripts of both: CREATE EXTENSION goes
+# on from the base script to what the later version changes.
 sub installation
 {
 	my (%libraries) = @_;
 	my $installation = make_installation();
 
-	append_to_file("$installation->{extensions}/scru64--$next.sql", $script . $update);
 	append_to_file("$installation->{extensions}/scru64--$current--$next.sql", $update);
 	install_libraries($installation, %libraries);
 	return $installation;
