@@ -289,6 +289,7 @@ set_parameter($node, 'synchronous_standby_names', 'standby', @clients[ 2 .. 3 ])
 like(next_id($clients[2]), qr/^\d+$/, 'there is one again: an ID');
 
 # synchronous_commit counts when the ID is generated: inside a function with SET, the function's.
+$standby->stop('immediate');
 $clients[3]->query_safe(q(
 SET synchronous_commit = local;
 CREATE FUNCTION pg_temp.generate_local() RETURNS scru64 LANGUAGE plpgsql SET synchronous_commit = local AS 'BEGIN RETURN scru64_generate(); END';
