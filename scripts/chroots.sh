@@ -23,6 +23,8 @@ readonly experimental_postgresql=postgresql-19
 
 cache=${MATRIX_CACHE:-/var/cache/scru64-matrix}
 copies=					# the folder of the copies, removed at the end
+shm_size=50%			# of /dev/shm in a tree
+declare -a confined=()	# prefix of what enters a tree
 
 chroots_usage()
 {
@@ -99,14 +101,15 @@ enter()
 	# shellcheck disable=SC2016 # that bash expands it
 	isolated bash -c '
 		set -eu
-		root=$1
-		shift
+		root=$1 shm_size=$2
+		shift 2
 		mount -t proc proc "$root/proc"
 		mount --rbind /dev "$root/dev"
-		mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
-		exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-			HOME=/root TERM=dumb LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' \
-		- "$root" "$@"
+		mount -t tmpfs -o "mode=1777,size=$shm_size" shm "$root/dev/shm"
+		exec "$@"' \
+		- "$root" "$shm_size" ${confined[@]+"${confined[@]}"} \
+		chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		HOME=/root TERM=dumb LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
 }
 
 # The same, with the output in a log that is shown only if the command fails.
@@ -132,6 +135,16 @@ enter_shown()
 	enter "$@" >&"$shown" 2>&1 || say "not ok: it ended with an error" >&"$shown"
 	exec {shown}>&-
 	wait "$tee" || true
+}
+
+# Run one of these functions with the rights and the shared memory that Docker gives a container.
+in_container()
+{
+	local shm_size=64m
+	local -a confined=(setpriv --bounding-set
+		"-all,+audit_write,+chown,+dac_override,+fowner,+fsetid,+kill,+mknod,+net_bind_service,+net_raw,+setfcap,+setgid,+setpcap,+setuid,+sys_chroot")
+
+	"$@"
 }
 
 # ---------------------------------------------------------------------------

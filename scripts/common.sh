@@ -600,7 +600,7 @@ install_extension()
 # ---------------------------------------------------------------------------
 
 # Start a server that can be reached through a socket in $work only.  Standard
-# input is appended to its postgresql.conf.
+# input is appended to its postgresql.conf.  Of /dev/shm, a container has little.
 start_server()
 {
 	local data=$work/$server
@@ -609,7 +609,7 @@ start_server()
 		${initdb_options[@]+"${initdb_options[@]}"} || return
 	{
 		printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work'" \
-			"unix_socket_permissions = 0700" "fsync = off"
+			"unix_socket_permissions = 0700" "fsync = off" "dynamic_shared_memory_type = sysv"
 		cat
 	} >>"$data/postgresql.conf"
 	if ! run_quietly pg_ctl "$bindir/pg_ctl" -D "$data" -l "$work/log/$server" -w -t 300 start; then

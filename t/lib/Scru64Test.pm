@@ -61,10 +61,12 @@ sub new_node
 
 	delete local $ENV{INITDB_TEMPLATE} if defined $path;
 	$node->init(%params);
-	# what happens in the background would disturb what is measured
+	# What happens in the background would disturb what is measured.  In a container, /dev/shm is
+	# small, and a server that is killed leaves its segments there.
 	$node->append_conf(
 		'postgresql.conf', qq(
 autovacuum = off
+dynamic_shared_memory_type = mmap
 log_statement = none
 jit = off
 max_connections = 50
