@@ -308,7 +308,8 @@ is(scalar(grep { $_ > 1 } values %given), 0, 'no ID came twice');
 $_->quit foreach (@clients, $local);
 
 # A restart, so that the log may have another line within a minute
-$_->stop foreach ($standby, $node);
+set_parameter($node, 'synchronous_standby_names', 'standby');
+$node->stop;
 start_server($node);
 my $last = session_of('8/12', 'statement_timeout = 0');
 start_next($last);
