@@ -35,7 +35,6 @@
 	"Examples: 42/8, 0xb00/12, 0u2r85hm2pt3/16."
 
 #define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
-#define MAX_ROLLBACK_ALLOWANCE		(24 * 60 * 60 * 1000)
 
 #define DEFAULT_LEASE_NODE_ID_SIZE	12
 #define DEFAULT_LEASE_NODE_ID_SIZE_MIN	8

@@ -16,6 +16,8 @@
 #define ALLOWANCE_SETTING	"scru64.rollback_allowance"
 #define REALM_SETTING		"scru64.realm"
 
+#define MAX_ROLLBACK_ALLOWANCE	(24 * 60 * 60 * 1000)	/* milliseconds */
+
 /* scru64.node_spec; its node_id_size is 0 if it is empty. */
 extern NodeSpec configured_node;
 

@@ -240,7 +240,7 @@ RETURN (
 		replace(replace(replace(detail, id::text, '<ID>'),
 						'is of ' || pg_temp.tick_time(id), 'is of <its time>'),
 				'(' || setting || ' ms)', '(<setting> ms)'),
-		'reads .*?\. The', 'reads <now>. The')
+		'reads .*?(?=\. The|, earlier)', 'reads <time>', 'g')
 	FROM pg_settings WHERE name = 'scru64.rollback_allowance'
 );
 SELECT e.code, e.message, pg_temp.masked(e.detail, :far::scru64) AS detail, e.hint

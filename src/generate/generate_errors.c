@@ -14,6 +14,7 @@
 
 #include "utils/timestamp.h"
 
+#include "clock.h"
 #include "generate/generate_errors.h"
 #include "generate/session.h"
 #include "pure/base36.h"
@@ -136,10 +137,28 @@ node_overlaps(const NodeReport *conflict)
 					 ALLOWANCE_SETTING)));
 }
 
+/*
+ * The allowance, in seconds, with which an ID of a tick is issued at once, also if the tick before
+ * is full.  The clock may have been set since the session decided on the error.
+ */
+static uint64
+enough_allowance(uint64 tick)
+{
+	uint64		lead = tick - least_of(tick, clock_tick());
+
+	return (lead + 1) * SCRU64_TICK_MS / MSECS_PER_SEC + 1;
+}
+
 /* 58000; state: the node's, or its node_prev */
 void
 clock_behind(uint64 state)
 {
+	Scru64Node	node = node_of_key(session_node.key);
+	Generator	generator = generator_make(node);
+	uint64		last = node_state_last(state, &generator);
+	uint64		again = generator_due(&generator, last, 2 * allowance_ticks());
+	uint64		enough_s = enough_allowance(generator_due(&generator, last, 0));
+
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
 			 node_state_is_id(state) ?
@@ -147,11 +166,14 @@ clock_behind(uint64 state)
 					session_node_text()) :
 			 errmsg("the clock is too far behind the start of node %s",
 					session_node_text()),
-			 errdetail("The clock reads %s. %s The next ID would be ahead by more than twice \"%s\" (%d ms).",
-					   time_text(GetCurrentTimestamp()),
-					   state_text(node_of_key(session_node.key), state),
+			 errdetail("The clock reads %s. %s IDs come again when the clock reads %s, earlier by twice \"%s\" (%d ms).",
+					   time_text(GetCurrentTimestamp()), state_text(node, state),
+					   time_text(time_of_tick(again)),
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
-			 errhint("Correct the clock, or wait until it has caught up. If that takes too long, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
+			 enough_s * MSECS_PER_SEC <= MAX_ROLLBACK_ALLOWANCE ?
+			 errhint("Correct the clock, or wait. If that takes too long, set \"%s\" to '%ds', and reload the configuration: IDs go on in order. Set it back when the clock has caught up.",
+					 ALLOWANCE_SETTING, (int) enough_s) :
+			 errhint("Correct the clock, or wait. If that takes too long, set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
 					 NODE_SPEC_SETTING, "scru64_set_ceiling()")));
 }
 

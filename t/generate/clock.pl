@@ -12,6 +12,9 @@ plan skip_all => 'no clock can be set' if !can_set_clock();
 my $at_once = 400;
 my $look_at_clock = 2000;
 
+# Seconds of a tick
+my $tick = 0.256;
+
 # Last timestamp that is not reserved.
 my $last_tick = 282429536479;
 
@@ -100,8 +103,11 @@ sub clock_behind_ok
 	is($out, '', $name);
 	like($err, qr/ERROR:  58000: the clock is too far behind the last ID of node $spec\n/, "$name: error 58000");
 	like($err, qr/DETAIL: .*($before|$now).*$last_id.*$then/, "$name: the clock, the last ID and its time");
-	like($err, qr/HINT: .*clock.*scru64\.node_spec/, "$name: ways out");
-	return;
+	my ($again) = $err =~ /IDs come again when the clock reads (.*?), earlier/;
+	my ($enough) = $err =~ /rollback_allowance" to '(\d+s)', and reload/;
+	ok($again, "$name: when IDs come again");
+	like($err, qr/HINT: .*clock.* set "scru64\.(rollback_allowance|node_spec)" to/, "$name: a way out");
+	return ($again, $enough);
 }
 
 sub fresh_ok
@@ -231,10 +237,29 @@ set_clock($node, '-3600');
 clock_behind_ok($session, '5/8', 'the clock goes back by an hour');
 clock_behind_ok($other, '5/8', 'another session of the node');
 fresh_ok('6/8', 'another node generates at once');
-clock_behind_ok($session, '5/8', 'the node before is still ahead of the clock');
+my ($again, $enough) = clock_behind_ok($session, '5/8', 'the node before is still ahead of the clock');
+
+# What the error says: when IDs come again, after a wait, and which allowance has them come at once
+$again = $node->safe_psql('postgres', "SELECT extract(epoch FROM timestamptz '$again')");
+stop_clock($node, $again - $tick);
+clock_behind_ok($session, '5/8', 'a tick before IDs come again');
+stop_clock($node, $again);
+start_statement($session, "SELECT give('5/8', 100)");
+ok(waits_for($node, $session, 'Clock'), 'when the error said that IDs come again, the session waits');
+stop_clock($node, $again + 10);
+($out, $err) = try_statement($session, 'SELECT 1');
+is($err, '', 'and has its IDs');
+stop_clock($node, last_time('5/8') - 3600);
+($again, $enough) = clock_behind_ok($session, '5/8', 'back by an hour again');
+set_parameter($node, 'scru64.rollback_allowance', $enough, $session, $other);
+$_->query_safe("SELECT give('5/8', 100)") foreach ($session, $other, $session);
+in_order('5/8', 500, 'with the allowance of the hint, IDs go on in order');
+is(in_view($node, '5/8', "waits, lead BETWEEN '59 min' AND '61 min'"), '1|t', 'at once, an hour ahead');
+set_parameter($node, 'scru64.rollback_allowance', '10s', $session, $other);
+clock_behind_ok($session, '5/8', 'the allowance is set back');
 set_clock($node, '+0');
 $session->query_safe("SELECT give('5/8', 100)");
-in_order('5/8', 200, 'the clock goes forward again, the IDs go on in order');
+in_order('5/8', 600, 'the clock goes forward again, the IDs go on in order');
 $session->query_safe("SELECT give('6/8', 100)");
 in_order('6/8', 101, 'those of the other node, too');
 
