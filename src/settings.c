@@ -94,6 +94,24 @@ check_realm_id(char **newval, void **extra pg_attribute_unused(),
 	return false;
 }
 
+/*
+ * The realm has this text in an encoding of its own, and so has each database that shows the text
+ * in scru64_lease(): ASCII is the same in all of them.
+ */
+static bool
+check_holder(char **newval, void **extra pg_attribute_unused(),
+			 GucSource source pg_attribute_unused())
+{
+	size_t		len = 0;
+
+	while ((*newval)[len] >= ' ' && (*newval)[len] <= '~')
+		len++;
+	if ((*newval)[len] == '\0' && len <= MAX_HOLDER_LEN)
+		return true;
+	GUC_check_errdetail("It is a text of at most %d printable ASCII characters.", MAX_HOLDER_LEN);
+	return false;
+}
+
 static void
 assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 {
@@ -309,7 +327,7 @@ define_server_settings(void)
 	DefineCustomStringVariable(server_setting(GUC_PREFIX ".lease_holder"),
 							   "What the realm calls this server; empty: cluster_name, or host and port.",
 							   NULL, &scru64_lease_holder, "", PGC_SIGHUP,
-							   GUC_ALLOW_IN_PARALLEL, NULL, NULL, NULL);
+							   GUC_ALLOW_IN_PARALLEL, check_holder, NULL, NULL);
 }
 
 /* Define all settings.  Each change of scru64.node_spec calls on_node_change. */

@@ -18,6 +18,9 @@
 
 #define MAX_ROLLBACK_ALLOWANCE	(24 * 60 * 60 * 1000)	/* milliseconds */
 
+/* Characters of a holder, which the realm's ledger limits, too */
+#define MAX_HOLDER_LEN		200
+
 /* scru64.node_spec; its node_id_size is 0 if it is empty. */
 extern NodeSpec configured_node;
 

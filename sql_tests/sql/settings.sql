@@ -36,6 +36,17 @@ SET scru64.node_spec = '256/8';
 SHOW scru64.node_spec;
 
 --
+-- scru64.lease_holder: for a realm and databases of any encoding
+--
+SELECT repeat('x', 201) AS too_long \gset
+ALTER SYSTEM SET scru64.lease_holder = :'too_long';
+\echo :SQLSTATE
+ALTER SYSTEM SET scru64.lease_holder = E'one\ttwo';
+\echo :SQLSTATE
+ALTER SYSTEM SET scru64.lease_holder = 'ä';
+\echo :SQLSTATE
+
+--
 -- scru64_parse_node_spec(): the same parser
 --
 SELECT spec, p.*

@@ -231,8 +231,8 @@ realm_close(RealmCall *call)
 bool
 realm_problem(RealmCall *call, const char *text)
 {
-	scru64_lease_copy_problem(call->problem, text != NULL && *text != '\0' ? text :
-							  "the realm does not answer");
+	scru64_lease_copy_text(call->problem, text != NULL && *text != '\0' ? text :
+						   "the realm does not answer", LEASE_TEXT_LEN);
 	return false;
 }
 

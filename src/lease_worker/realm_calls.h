@@ -17,7 +17,7 @@ typedef struct LeaseRequest
 	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: the next call makes a new one */
 	int			node_id_size;
 	int64		ttl_s;
-	char		holder[LEASE_TEXT_LEN];
+	char		holder[MAX_HOLDER_LEN + 1];
 	char		within[LEASE_TEXT_LEN]; /* node spec of a block of nodes, or empty */
 } LeaseRequest;
 

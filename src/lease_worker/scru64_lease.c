@@ -70,14 +70,13 @@ static void
 read_holder(Worker *worker)
 {
 	const char *name = *scru64_lease_holder != '\0' ? scru64_lease_holder : cluster_name;
-	char		host[LEASE_TEXT_LEN / 2] = "";
+	char		host[MAX_HOLDER_LEN / 2] = "";
 
 	if (gethostname(host, sizeof(host) - 1) != 0)
 		strlcpy(host, "unknown", sizeof(host));
-	if (*name != '\0')
-		strlcpy(worker->info.holder, name, LEASE_TEXT_LEN);
-	else
-		snprintf(worker->info.holder, LEASE_TEXT_LEN, "%s:%d", host, PostPortNumber);
+	if (*name == '\0')
+		name = psprintf("%s:%d", host, PostPortNumber);
+	scru64_lease_copy_text(worker->info.holder, name, sizeof(worker->info.holder));
 }
 
 static void

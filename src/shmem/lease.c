@@ -270,12 +270,12 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
  * The worker's side
  */
 
-/* Copy an error message for sessions: as one line of ASCII, for databases of any encoding. */
+/* Copy a text for sessions: as one line of ASCII, for databases of any encoding. */
 void
-scru64_lease_copy_problem(char problem[LEASE_TEXT_LEN], const char *text)
+scru64_lease_copy_text(char *copy, const char *text, size_t size)
 {
-	strlcpy(problem, text, LEASE_TEXT_LEN);
-	for (char *c = problem; *c != '\0'; c++)
+	strlcpy(copy, text, size);
+	for (char *c = copy; *c != '\0'; c++)
 	{
 		if (*c == '\n' || *c == '\r' || *c == '\t')
 			*c = c[1] == '\0' ? '\0' : ' ';
@@ -349,7 +349,7 @@ publish_error(void)
 	info.worker_failed = true;
 	info.last_error_at = GetCurrentTimestamp();
 	info.next_attempt_at = info.last_error_at + WORKER_PAUSE_MS * INT64CONST(1000);
-	scru64_lease_copy_problem(info.last_error, error->message);
+	scru64_lease_copy_text(info.last_error, error->message, LEASE_TEXT_LEN);
 	scru64_lease_set_info(&info);
 }
 

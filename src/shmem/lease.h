@@ -12,6 +12,7 @@
 
 #include "datatype/timestamp.h"
 
+#include "settings.h"
 #include "shmem/slot.h"
 
 #define LEASE_TEXT_LEN		256
@@ -31,7 +32,7 @@ typedef struct LeaseInfo
 	TimestampTz size_changed_at;	/* 0: the node_id_size has not changed */
 	int64		failures;		/* failed attempts since the last success */
 	bool		worker_failed;	/* has the worker itself raised last_error? */
-	char		holder[LEASE_TEXT_LEN];
+	char		holder[MAX_HOLDER_LEN + 1];
 	char		last_error[LEASE_TEXT_LEN];
 	char		size_reason[LEASE_TEXT_LEN];
 } LeaseInfo;
@@ -46,7 +47,7 @@ extern bool lease_call_worker(bool call_realm);
 extern void register_lease_worker(void);
 
 /* For the worker */
-extern PGDLLEXPORT void scru64_lease_copy_problem(char problem[LEASE_TEXT_LEN], const char *text);
+extern PGDLLEXPORT void scru64_lease_copy_text(char *copy, const char *text, size_t size);
 extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
 extern PGDLLEXPORT bool scru64_lease_was_called(void);
 

@@ -160,6 +160,13 @@ $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 # Another name
 #
 {
+	# A cluster_name of 63 bytes, 252 characters since PostgreSQL 16
+	my $long = fleet_server($template, "\xe2\x98\x83" x 21, fleet_lines($realm) . $preload);
+
+	isnt(wait_for_lease($long), '', 'a long cluster_name: a lease');
+	is(lease_sql($long, 'holder = left(current_setting($$cluster_name$$), 200)'), 't', 'cut, where the realm has a limit');
+	$long->stop;
+
 	my $server = fleet_server($template, 'named', fleet_lines($realm) . $preload);
 	my $node = wait_for_lease($server);
 
