@@ -3,13 +3,18 @@
  * realm.c
  *		A connection to the realm, one query at a time, by libpq.
  *
- * A wait ends when the socket is ready, at the deadline of the call, or when a signal to the
- * worker or the end of recovery disturbs it.  Only libpq's resolution of host names may block
- * for longer.  Never cancels a query: the caller closes the connection.
+ * A wait ends when the socket is ready, at the deadline of the call, when the host has sent too
+ * much, or when a signal to the worker or the end of recovery disturbs it.  Only libpq's
+ * resolution of host names may block for longer.  Never cancels a query: the caller closes the
+ * connection.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#ifndef WIN32
+#include <sys/ioctl.h>
+#endif
 
 #include "pg_compat.h"
 
@@ -25,6 +30,12 @@
 
 /* The realm's error for a lease that has expired or was released */
 #define LEASE_OVER_SQLSTATE	"55000"
+
+/*
+ * How many bytes a host may send.  Certificates, parameters, errors and a row are some kB.  libpq
+ * keeps what a host sends, parameters above all, even before the host has proved who it is.
+ */
+#define MAX_RECEIVED		(256 * 1024)
 
 /* A notice without a severity may be a WARNING. */
 static void
@@ -53,13 +64,29 @@ realm_is_disturbed(const RealmCall *call)
 		 (call->in_recovery && !RecoveryInProgress()));
 }
 
+/* How many bytes does a socket have for libpq to read?  0 if the system does not say. */
+static size_t
+bytes_to_read(pgsocket sock)
+{
+#ifdef WIN32
+	u_long		bytes = 0;
+
+	(void) ioctlsocket(sock, FIONREAD, &bytes);
+#else
+	int			bytes = 0;
+
+	(void) ioctl(sock, FIONREAD, &bytes);
+#endif
+	return (size_t) bytes;
+}
+
 /*
- * Wait for the socket.  Returns false at the deadline, or if the worker is disturbed.  When
- * only the latch was set, the wait goes on: the socket is not ready, and libpq would block on
- * it without end.
+ * Wait for the socket.  Returns false at the deadline, if the host has sent too much, or if the
+ * worker is disturbed.  When only the latch was set, the wait goes on: the socket is not ready,
+ * and libpq would block on it without end.
  */
 static bool
-wait_for_socket(const RealmCall *call, int event)
+wait_for_socket(RealmCall *call, int event)
 {
 	int			events = 0;
 
@@ -76,7 +103,8 @@ wait_for_socket(const RealmCall *call, int event)
 			ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
-	return true;
+	call->received += bytes_to_read(PQsocket(call->conn));
+	return call->received <= MAX_RECEIVED;
 }
 
 /*
@@ -212,6 +240,7 @@ realm_open(RealmCall *call, const char *conninfo, int first_host, int64 timeout_
 		PQfinish(call->conn);
 		call->host = (first_host + i) % count;
 		call->deadline_ms = now_ms + (deadline_ms - now_ms) / (count - i);
+		call->received = 0;
 		connect_to_host(call, conninfo, value_of_host(hosts, call->host),
 						value_of_host(hostaddrs, call->host), value_of_host(ports, call->host));
 		if (PQstatus(call->conn) == CONNECTION_OK || realm_is_disturbed(call))
@@ -231,24 +260,22 @@ realm_close(RealmCall *call)
 bool
 realm_problem(RealmCall *call, const char *text)
 {
-	scru64_lease_copy_text(call->problem, text != NULL && *text != '\0' ? text :
-						   "the realm does not answer", LEASE_TEXT_LEN);
+	if (call->received > MAX_RECEIVED)
+		text = "the realm's answer is too long";
+	else if (text == NULL || *text == '\0')
+		text = "the realm does not answer";
+	scru64_lease_copy_text(call->problem, text, LEASE_TEXT_LEN);
 	return false;
 }
 
-/* Get the next result, or NULL after the last one.  Returns false if it comes too late. */
+/* Get the next result, or NULL after the last one.  Returns false if it does not come. */
 static bool
 next_result(RealmCall *call, PGresult **result)
 {
-	PGnotify   *notification;
-
 	while (PQisBusy(call->conn))
 	{
 		if (!wait_for_socket(call, WL_SOCKET_READABLE) || !PQconsumeInput(call->conn))
 			return realm_problem(call, PQerrorMessage(call->conn));
-		/* otherwise libpq would collect them all, unread */
-		while ((notification = PQnotifies(call->conn)) != NULL)
-			PQfreemem(notification);
 	}
 	*result = PQgetResult(call->conn);
 	return true;
@@ -272,7 +299,7 @@ check_error(RealmCall *call, const PGresult *result)
 	return realm_problem(call, message != NULL ? message : PQresultErrorMessage(result));
 }
 
-/* Receive one row, and the end of the answer.  All rows together may not fit into memory. */
+/* Receive one row, and the end of the answer. */
 static bool
 receive(RealmCall *call)
 {
@@ -281,13 +308,9 @@ receive(RealmCall *call)
 
 	if (!next_result(call, &call->result))
 		return false;
-	if (PQresultStatus(call->result) != PGRES_SINGLE_TUPLE)
+	if (PQresultStatus(call->result) != PGRES_TUPLES_OK || PQntuples(call->result) != 1)
 		return check_error(call, call->result);
 	if (!next_result(call, &next))
-		return false;
-	received = PQresultStatus(next) == PGRES_TUPLES_OK || check_error(call, next);
-	PQclear(next);
-	if (!received || !next_result(call, &next))
 		return false;
 	received = next == NULL || check_error(call, next);
 	PQclear(next);
@@ -333,8 +356,7 @@ realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
 	if (call->conn == NULL)
 		return realm_problem(call, "scru64.realm is not a connection string");
 	if (PQstatus(call->conn) != CONNECTION_OK ||
-		!PQsendQueryParams(call->conn, sql, nparams, NULL, params, NULL, NULL, 0) ||
-		!PQsetSingleRowMode(call->conn))
+		!PQsendQueryParams(call->conn, sql, nparams, NULL, params, NULL, NULL, 0))
 		return realm_problem(call, PQerrorMessage(call->conn));
 	return receive(call) && check_row(call, columns);
 }

@@ -173,7 +173,10 @@ call_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 	return answered;
 }
 
-/* Renew a lease for ttl_s from now, and report its last ID.  The limit never falls. */
+/*
+ * Renew a lease for ttl_s from now, and report its last ID.  The lease never ends earlier than
+ * before, whatever the realm answers.
+ */
 bool
 call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease)
 {
@@ -185,7 +188,8 @@ call_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease)
 				   lengthof(params), params) ||
 		!read_time(call, 0, &answer.expires_at) || !read_clock(call, 1, &answer))
 		return false;
-	answer.limit_tick = Max(lease->limit_tick, tick_of_time(answer.expires_at));
+	answer.expires_at = Max(lease->expires_at, answer.expires_at);
+	answer.limit_tick = tick_of_time(answer.expires_at);
 	*lease = answer;
 	return true;
 }

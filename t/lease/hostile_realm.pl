@@ -187,14 +187,23 @@ my %odd = (
 	});
 
 my $n = 0;
+sub parameters
+{
+	return join('', map { message('S', 'p' . $n++ . "\0" . 'x' x 1000 . "\0") } 1 .. 200);
+}
+
 my %endless = (
 	'rows' => sub { my ($socket, @values) = @_; endless($begin . table(@values), sub { row(@values) x 200 })->($socket) },
 	'rows of 1 MB' => endless($begin . columns(1), sub { row('x' x 1_000_000) }),
 	'results' => sub { my ($socket, @values) = @_; endless($begin, sub { (table(@values) . $complete) x 100 })->($socket) },
 	'notices' => endless($begin, sub { report('N', @notice) x 200 }),
 	'notifications' => endless($begin, sub { message('A', pack('N', 1) . "channel\0" . 'x' x 1000 . "\0") x 20 }),
-	'parameters' => endless($begin, sub { join('', map { message('S', 'p' . $n++ . "\0x\0") } 1 .. 200) }),
+	'parameters' => endless($begin, \&parameters),
+	'a notice' => endless($begin . 'N' . pack('N', 500_000_000), sub { 'x' x 100_000 }),
 	'drops' => endless($begin . 'D' . pack('N', 500_000_000), sub { sleep(0.01); 'x' }));
+
+# Not that good, but the server has a lease
+my %past = ('in the past' => sub { shift; whole([ $_[1] - 3_600_000_000, $_[1] ]) });
 
 my %silences = (
 	'nothing' => silence(sub { '' }),
@@ -203,6 +212,7 @@ my %silences = (
 	'all but the end' => silence(sub { shift; substr(whole(\@_), 0, -length($ready)) }),
 	'COPY in' => silence($bad{'COPY in'}),
 	'authentication again and again' => endless('', sub { message('R', pack('N', 0)) x 200 }),
+	'parameters before any proof' => endless(message('R', pack('N', 0)), \&parameters),
 	map { ("$_ without end" => $endless{$_}) } keys %endless);
 
 #
@@ -216,7 +226,7 @@ $realm->safe_psql('realm', "SELECT scru64_realm.set_first_ttl('1 hour')");
 my %answers;
 foreach my $call (qw(connect startup realm_id lease renew release))
 {
-	my %of_call = (%{ $bad_of{$call} || {} }, %odd, map { ("silence after $_" => $silences{$_}) } keys %silences);
+	my %of_call = (%{ $bad_of{$call} || {} }, %odd, %past, map { ("silence after $_" => $silences{$_}) } keys %silences);
 
 	$answers{"$call: $_"} = $of_call{$_} foreach (keys %of_call);
 }
@@ -400,6 +410,21 @@ foreach my $name (sort keys %odd)
 }
 
 #
+# A lease's end never comes nearer
+#
+{
+	my $window = look('node_spec, granted_at, expires_at');
+
+	answer(renew => 'in the past');
+	my $poked = poke();
+	ok(wait_until(sub { $proxy->events('renew', $poked) && look("state = 'held' AND failures = 0 AND next_attempt_at > now()") eq 't' }),
+		'a renewal until a time that is over');
+	is(generate(), 'an ID', 'there are IDs');
+	is(look('node_spec, granted_at, expires_at'), $window, 'of the same lease, as long as before');
+	answer();
+}
+
+#
 # Answers that do not end: they are given up, and the worker does not grow
 #
 sub worker_memory
@@ -410,14 +435,20 @@ sub worker_memory
 my $memory = worker_memory();
 my $pid = look('worker_pid');
 cmp_ok($memory, '>', 1000, "the worker's memory: $memory kB");
-foreach my $name (sort keys %endless)
+foreach my $case ((map { [ 'renew', "$_ without end" ] } sort keys %endless), [ 'startup', 'parameters before any proof' ])
 {
-	answer(renew => "silence after $name without end");
+	my ($call, $name) = @{$case};
+
+	answer($call => "silence after $name");
 	my $poked = poke();
-	ok(wait_until(sub { $proxy->events('renew', $poked) }), "$name without end: it was asked");
+	ok(wait_until(sub { $proxy->events($call, $poked) }), "$name: it was asked");
 	is(generate(), 'an ID', 'meanwhile there are IDs');
-	sleep(1.5);
-	cmp_ok(worker_memory() - $memory, '<', 100_000, sprintf('the worker has not grown, %.1f MB', (worker_memory() - $memory) / 1000));
+	if ($name ne 'drops without end')
+	{
+		my $why = $name eq 'results without end' ? 'the realm\'s answer is not one row' : 'the realm\'s answer is too long';
+		is(wait_until(sub { look('last_error') }), $why, 'it is not read to the end');
+	}
+	cmp_ok(worker_memory() - $memory, '<', 20_000, sprintf('the worker has not grown, %.1f MB', (worker_memory() - $memory) / 1000));
 	answer();
 	poke();
 	ok(is_held(), 'it goes on at once when told to');
