@@ -59,7 +59,7 @@
 
 PG_MODULE_MAGIC;
 
-extern PGDLLEXPORT void scru64_lease_main(Datum arg);
+extern PGDLLEXPORT void scru64_lease_main(void);
 
 /*
  * Settings
@@ -330,18 +330,11 @@ work(Worker *worker)
 }
 
 void
-scru64_lease_main(Datum arg)
+scru64_lease_main(void)
 {
 	Worker	   *worker = MemoryContextAllocZero(TopMemoryContext, sizeof(Worker));
 	MemoryContext loop_context;
 
-	if (strcmp(DatumGetCString(arg), SHARED_MEMORY_NAME("lease worker")) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the lease worker and the library of scru64 are of different versions"),
-				 errdetail("The worker is made for \"%s\", and this server has loaded \"%s\".",
-						   SHARED_MEMORY_NAME("lease worker"), DatumGetCString(arg)),
-				 errhint("Install both libraries of one version, and if scru64 is preloaded, restart the server.")));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* there is no query here to cancel */
 	pqsignal(SIGINT, PG_SIG_IGN);

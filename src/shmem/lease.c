@@ -370,11 +370,12 @@ scru64_start_lease_worker(Datum arg)
 		proc_exit(0);
 	PG_TRY();
 	{
-		void		(*worker_main) (Datum) = (void (*) (Datum))
-			load_external_function("$libdir/scru64_lease", "scru64_lease_main", true, NULL);
+		/* of this version, though a newer one may have been installed */
+		void		(*worker_main) (void) = (void (*) (void))
+			load_external_function("$libdir/scru64_lease_" SHARED_MEMORY_VERSION,
+								   "scru64_lease_main", true, NULL);
 
-		/* the worker compares this name: a newer worker's library may have been installed */
-		worker_main(CStringGetDatum(SHARED_MEMORY_NAME("lease worker")));
+		worker_main();
 	}
 	PG_CATCH();
 	{

@@ -18,10 +18,11 @@
 #include "shmem/slot.h"
 
 /*
- * The number is the version of the layout, and of the functions that the lease worker's
- * library calls.  Libraries with different numbers have different slots.
+ * The version of the layout, and of all that the lease worker's library calls and reads.
+ * Libraries of different versions have different slots, and lease workers in different files.
  */
-#define SHARED_MEMORY_NAME(part) "scru64 " part " 1"
+#define SHARED_MEMORY_VERSION "1"
+#define SHARED_MEMORY_NAME(part) "scru64 " part " " SHARED_MEMORY_VERSION
 
 /*
  * Nodes that have a slot at the same time.  Most servers use one node, some use dozens, for

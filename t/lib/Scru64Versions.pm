@@ -73,7 +73,7 @@ sub current_libraries
 {
 	my $lib = folder_of('pkglibdir');
 
-	return libraries_of("$lib/scru64.so", "$lib/scru64_lease.so");
+	return libraries_of("$lib/scru64.so", glob("$lib/scru64_lease_*.so"));
 }
 
 # Install libraries as make install does: who opens one has the old or the new one.
@@ -142,7 +142,7 @@ sub built_libraries
 	IPC::Run::run([ 'make', '-s', '-j2', '-C', $copy, 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'), 'with_llvm=no' ],
 		'<', '/dev/null', '>', \$out, '2>&1')
 	  or die "could not build the library: $out";
-	return libraries_of("$copy/scru64.so", "$copy/src/lease_worker/scru64_lease.so");
+	return libraries_of("$copy/scru64.so", glob("$copy/src/lease_worker/scru64_lease_*.so"));
 }
 
 1;

@@ -32,7 +32,7 @@ my $next = 'next';
 my %old = current_libraries();
 my $sources = copy_sources();
 
-patch($sources, 'src/shmem/slots.h', qr/(SHARED_MEMORY_NAME\(part\) "scru64 " part " )(\d+)/, sub { $1 . ($2 + 1) });
+patch($sources, 'src/shmem/slots.h', qr/(SHARED_MEMORY_VERSION ")(\d+)/, sub { $1 . ($2 + 1) });
 patch($sources, 'src/shmem/slots.h', qr/typedef struct NodeSlots\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
 patch($sources, 'src/shmem/slot.h', qr/\) NodeSlot\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
 patch($sources, 'src/shmem/slots.c', qr/memset\(slots, 0, slots_size\(\)\);\n/, sub { "$&\tslots->novelty = 4711;\n" });
