@@ -12,6 +12,7 @@
 
 #include "pg_compat.h"
 
+#include "miscadmin.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -199,10 +200,13 @@ no_lease(const LeaseInfo *info, bool has_worker_slot)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("this server has no lease of a node"),
-			 errdetail("%s", !has_worker_slot ? "There is no free slot for the lease worker." :
+			 errdetail("%s", !IsUnderPostmaster ? "There is no lease worker in single-user mode." :
+					   !has_worker_slot ? "There is no free slot for the lease worker." :
 					   *failure != '\0' ? failure :
 					   info->worker_pid == 0 ? "The lease worker has not started yet." :
 					   "The lease worker has not got one yet."),
+			 !IsUnderPostmaster ?
+			 errhint("Set \"%s\" to a node that the realm does not lease.", NODE_SPEC_SETTING) :
 			 !has_worker_slot ?
 			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
 			 errhint("See %s and the server log. It is tried again and again.",

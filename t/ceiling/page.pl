@@ -302,12 +302,14 @@ foreach my $run (1, 2)
 		$node,
 		sub {
 			IPC::Run::run(
-				[ 'postgres', '--single', '-D', $node->data_dir, 'postgres' ],
-				'<', \"SET scru64.node_spec = '$spec'\nSELECT scru64_generate(5)\n",
+				[ 'postgres', '--single', '-D', $node->data_dir, '-c', 'scru64.realm=host=/nowhere', 'postgres' ],
+				'<', \"SELECT scru64_generate()\nSET scru64.node_spec = '$spec'\nSELECT scru64_generate(5)\n",
 				'>', \$out, '2>', \$err);
 		});
 	my @ids = $out =~ /= "(\w{12})"/g;
 	is(scalar(@ids), 5, "a single user generates, $run") or diag("$out\n$err");
+	like($err, qr/no lease of a node\n.*DETAIL:  There is no lease worker in single-user mode\.\n.*HINT:  Set "scru64\.node_spec" to a node that the realm/,
+		"a single user: no lease, $run");
 	record_ids(\%received, $spec, \@ids);
 	is(record_problems(\%received), '', "a single user: above all before, $run");
 }
