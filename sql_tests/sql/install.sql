@@ -131,6 +131,8 @@ SELECT scru64 '0u2pf62ji4b9' < '0u2pf62ji4ba' AS lt;
 DROP EXTENSION scru64;
 RESET SESSION AUTHORIZATION;
 
+-- The nodes of a server are the same for all its databases.
 \c :original
+SELECT node_id FROM scru64_generators() WHERE node_id = 128 AND node_id_size = 8;
 DROP DATABASE scru64_regression;
 DROP ROLE regress_scru64_owner, regress_scru64_creator, regress_scru64_nobody;

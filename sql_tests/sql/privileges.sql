@@ -9,7 +9,7 @@ CREATE ROLE regress_scru64_user;
 CREATE ROLE regress_scru64_monitor;
 
 --
--- All roles may use the node that is set.  Who may set a node, and where: t/generate/settings.
+-- All roles may use the node that is set.  Who may set a node: settings_levels.
 --
 SET scru64.node_spec = '0x62/8';
 SET ROLE regress_scru64_user;

@@ -1,11 +1,11 @@
 --
--- Settings: what they take, and what they refuse.
+-- Settings: what they take, and what they refuse.  Who may set them, and where: settings_levels.
 --
 LOAD 'scru64';
 
-SELECT name, context, vartype, unit, min_val, max_val, short_desc
+-- scripts/check compares the first three columns with doc/scru64.md.
+SELECT name, context, coalesce(nullif(current_setting(name), ''), 'empty') AS "default", vartype, unit, min_val, max_val, short_desc
 FROM pg_settings WHERE name LIKE 'scru64.%' ORDER BY name COLLATE "C";
-SELECT boot_val FROM pg_settings WHERE name = 'scru64.rollback_allowance';
 -- Nobody gets a setting by a slip of the pen.
 SET scru64.nodespec = '42/8';
 
@@ -34,6 +34,11 @@ SHOW scru64.node_spec;
 SET scru64.node_spec = '256/8';
 \echo :SQLSTATE
 SHOW scru64.node_spec;
+
+-- Other texts of a form
+ALTER SYSTEM SET scru64.lease_within = '42/0';
+ALTER SYSTEM SET scru64.realm_id = '00000000-0000-0000-0000-00000000000';
+ALTER SYSTEM SET scru64.realm_id = '00000000-0000-0000-0000-00000000000g';
 
 --
 -- scru64.lease_holder: for a realm and databases of any encoding

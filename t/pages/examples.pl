@@ -381,11 +381,6 @@ FROM pg_proc AS p $member AND m.classid = 'pg_proc'::regclass AND m.objid = p.oi
 	unnest(proallargtypes, proargmodes, proargnames) AS a (type, mode, name)
 WHERE proretset AND mode = 'o' AND $is_called));
 
-check_rows('settings',
-	q(LOAD 'scru64'; SET scru64.node_spec = '';
-SELECT format('`%s` | %s | %s', name, context, coalesce(nullif(current_setting(name), ''), 'empty'))
-FROM pg_settings WHERE name LIKE 'scru64.%'));
-
 is( $node->safe_psql($db, qq(
 SELECT string_agg(typname, ' ')
 FROM pg_type AS t $member AND m.classid = 'pg_type'::regclass AND m.objid = t.oid
