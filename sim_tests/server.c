@@ -123,7 +123,9 @@ MemoryContextAlloc(MemoryContext context, Size size)
 FN(void *, palloc, (Size size), return MemoryContextAlloc(CurrentMemoryContext, size);)
 FN(void, pfree, (void *at), must_be_quiet("pfree()");)
 FN(char *, pstrdup, (const char *text), return strcpy(palloc(strlen(text) + 1), text);)
-FN(char *, psprintf, (const char *fmt,...), return pstrdup(fmt);)
+FN(char *, psprintf, (const char *fmt,...),
+   char text[256]; va_list arguments; va_start(arguments, fmt); vsnprintf(text, sizeof(text), fmt, arguments);
+   va_end(arguments); return pstrdup(text);)
 FN(const char *, timestamptz_to_str, (TimestampTz time), return "";)
 FN(void, forget_transaction_memory, (void), used[me->number][0] = 0;)
 

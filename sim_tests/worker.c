@@ -1,28 +1,69 @@
 /*-------------------------------------------------------------------------
  *
  * worker.c
- *		The lease worker, and its realm, which never gives two leases of a window.
+ *		The process of the lease worker, libpq, and the realm, which never gives two leases of a
+ *		window.
+ *
+ * The worker is as in src/.  Below libpq's calls, a query takes its time, and may be lost, as
+ * may its answer or what it has changed.
  *
  *-------------------------------------------------------------------------
  */
 
 #define MIN_SIZE		20
+#define SIZES			4
+#define MAX_REALM_NODES	4		/* of a size */
 #define SHORT_LEASE		8		/* ticks */
 #define MAX_LEASES		256
+#define FIELD_SIZE		40
 
 extern void scru64_start_lease_worker(Datum argument);
+extern void scru64_lease_main(Datum argument);
 
-HISTORY_LOCAL static HeldLease leases[MAX_LEASES] = {{{0}}};	/* as the realm knows them, from 1 on */
-HISTORY_LOCAL static int n_leases = 0;
-PROCESS_LOCAL static HeldLease held = {{0}};
-PROCESS_LOCAL static bool has_looked = false;
+/* A lease as the realm knows it */
+typedef struct Lease
+{
+	int			id;
+	Scru64Node	node;
+	uint64		start_tick, limit_tick;
+	uint64		last_id;		/* as reported; at first the one after which the lease begins */
+	bool		is_over;		/* it is neither renewed nor released */
+} Lease;
+
+/* What becomes of a query.  Up to QUERY_REFUSED nothing that it does lasts, then all does, or nothing. */
+typedef enum Fate
+{
+	QUERY_WARNED, QUERY_FAILED_AFTER_ROW, QUERY_REFUSED, QUERY_FATAL, QUERY_DISCONNECTED, QUERY_UNANSWERED,
+	QUERY_DONE
+} Fate;
+
+HISTORY_LOCAL static Lease leases[MAX_LEASES] = {{0}};	/* from 1 on */
+HISTORY_LOCAL static int n_leases = 0, n_requests = 0;
+
+/* libpq's connection, and the answer to its query */
+PROCESS_LOCAL static ConnStatusType connection = CONNECTION_BAD;
+PROCESS_LOCAL static PQnoticeReceiver notice_receiver = NULL;
+PROCESS_LOCAL static void *notice_argument = NULL;
+PROCESS_LOCAL static PGTransactionStatusType query_status = PQTRANS_IDLE;
+PROCESS_LOCAL static int64 answered_at = 0;
+PROCESS_LOCAL static const ExecStatusType *next_result = NULL;	/* the last one is 0 */
+PROCESS_LOCAL static const char *severity = NULL, *sqlstate = NULL;
+PROCESS_LOCAL static int n_fields = 0;
+PROCESS_LOCAL static char fields[5][FIELD_SIZE] = {{0}};
+
+/* The worker's other variables */
+PROCESS_LOCAL volatile sig_atomic_t ConfigReloadPending = false, ShutdownRequestPending = false;
+PROCESS_LOCAL char *scru64_realm_id = "", *scru64_lease_within = "", *scru64_lease_holder = "holder", *cluster_name = "";
+PROCESS_LOCAL int scru64_lease_node_id_size = 0, scru64_lease_node_id_size_min = 0, scru64_lease_ttl = 0, PostPortNumber = 0;
 PROCESS_LOCAL static sigjmp_buf *worker_ends = NULL;
 PROCESS_LOCAL static pg_on_exit_callback before_exit = NULL;
 
-FN(static uint64, realm_tick, (void),
-   return (uint64) ((now_ns + START_CLOCK) / MS) >> SCRU64_TICK_SHIFT;)
-FN(static uint64, new_limit, (void),
-   return realm_tick() + 2 + rnd(one_in(2) ? SHORT_LEASE : swarm.lease_ticks);)
+/*
+ * The realm
+ */
+
+FN(static uint64, realm_ms, (void), return (uint64) ((now_ns + START_CLOCK) / MS);)
+FN(static uint64, realm_tick, (void), return realm_ms() >> SCRU64_TICK_SHIFT;)
 
 bool
 realm_has_leased(NodeKey key, uint64 tick)
@@ -35,180 +76,282 @@ realm_has_leased(NodeKey key, uint64 tick)
 	return false;
 }
 
-/* The last lease of a node; leases[0], which is over, if there was none. */
-static HeldLease *
-last_lease(Scru64Node node)
+/* The last lease with this id, or of this node; leases[0], which is over, if there was none. */
+static Lease *
+find_lease(int id, NodeKey key)
 {
 	int			i = n_leases;
 
-	while (i > 0 && node_key(leases[i].node) != node_key(node))
+	while (i > 0 && leases[i].id != id && node_key(leases[i].node) != key)
 		i--;
 	return &leases[i];
 }
 
-/* The realm has a node of each size from MIN_SIZE on. */
-static bool
-realm_lease(HeldLease *lease)
-{
-	uint32		i = rnd(swarm.realm_nodes);
+FN(static uint64, new_limit, (const char *ttl),
+   return realm_tick() + 2 + rnd(one_in(2) ? SHORT_LEASE : Min(swarm.lease_ticks, atoi(ttl) * 4));)
+FN(static uint64, first_id, (const Lease *lease),
+   return scru64_compose(lease->start_tick, scru64_node_base(lease->node) | scru64_max_counter(lease->node));)
 
-	*lease = (HeldLease) {.lease_id = "x",
-		.node = {.node_id_size = (uint8) (MIN_SIZE + i), .node_id = (100 + i) << i}};
-	if (last_lease(lease->node)->limit_tick >= realm_tick())
-		return false;
-	lease->start_tick = realm_tick();
-	lease->limit_tick = new_limit();
-	if (++n_leases == MAX_LEASES)
+/* The realm has nodes of each size, of which none overlaps another. */
+static const char *
+grant(Lease *lease, int id, const char *const *params)
+{
+	uint32		i = (uint32) atoi(params[0]) - MIN_SIZE;
+
+	if (lease->id == id)
+		return NULL;
+	*lease = (Lease) {.id = id, .start_tick = realm_tick(), .limit_tick = new_limit(params[2])};
+	lease->node.node_id_size = (uint8) (MIN_SIZE + i);
+	lease->node.node_id = (100 + MAX_REALM_NODES * i + rnd(swarm.realm_nodes)) << i;
+	lease->last_id = first_id(lease);
+	return find_lease(0, node_key(lease->node))->limit_tick >= realm_tick() ? "53400" : NULL;
+}
+
+/* The owner may have revoked the lease, and a failover may have lost it: others do not have it yet. */
+static const char *
+renew(Lease *lease, const char *ttl)
+{
+	uint64		limit = new_limit(ttl);
+
+	if (one_in(15))
+		return "55000";
+	lease->limit_tick = Max(lease->limit_tick, limit);
+	return NULL;
+}
+
+/* From here on others may have what is left of the window. */
+static void
+release(Lease *lease)
+{
+	uint64		greatest = greatest_of_node(node_key(lease->node), n_issued);
+
+	if (greatest > lease->last_id)
+		violation("a lease is released with the last ID " UINT64_FORMAT ", and " UINT64_FORMAT " was issued",
+				  lease->last_id, greatest);
+	lease->limit_tick = Min(lease->limit_tick, scru64_get_timestamp(lease->last_id));
+	lease->is_over = true;
+}
+
+/* The last ID of a lease is reported; text: NULL if there is none. */
+static void
+note_last_id(Lease *lease, const char *text)
+{
+	uint64		id = 0;
+
+	if (text == NULL)
+		return;
+	if (!base36_decode(text, strlen(text), &id) || scru64_get_timestamp(id) > lease->limit_tick ||
+		(id & SCRU64_MAX_NODE_CTR) >> (SCRU64_NODE_CTR_SIZE - lease->node.node_id_size) != lease->node.node_id)
+		violation("the last ID %s is not of its lease", text);
+	lease->last_id = Max(lease->last_id, id);
+}
+
+/* The row that answers */
+static void
+answer(const Lease *lease)
+{
+	char		start[BASE36_DIGITS + 1] = "";
+
+	base36_encode(first_id(lease), start);
+	snprintf(fields[0], FIELD_SIZE, "%d", lease->id);
+	snprintf(fields[1], FIELD_SIZE, "%s/%d", start, lease->node.node_id_size);
+	snprintf(fields[2], FIELD_SIZE, UINT64_FORMAT "000", lease->start_tick << SCRU64_TICK_SHIFT);
+	if (n_fields >= 2)
+	{
+		snprintf(fields[n_fields - 2], FIELD_SIZE, UINT64_FORMAT "000", lease->limit_tick << SCRU64_TICK_SHIFT);
+		snprintf(fields[n_fields - 1], FIELD_SIZE, UINT64_FORMAT "000", realm_ms());
+	}
+}
+
+/* Do what a query asks for, and forget it unless it lasts.  Returns an SQLSTATE, or NULL. */
+static const char *
+execute(const char *sql, const char *const *params, bool lasts)
+{
+	bool		grants = strstr(sql, "realm.lease(") != NULL;
+	bool		renews = strstr(sql, "realm.renew(") != NULL;
+	int			id = params == NULL ? 0 : atoi(params[grants ? 4 : 0]);
+	Lease	   *lease = find_lease(id, 0);
+	Lease		changed = *lease;
+	const char *error = NULL;
+
+	n_fields = grants ? 5 : renews || params == NULL ? 2 : 1;
+	snprintf(fields[0], FIELD_SIZE, "00000000-0000-4000-8000-00000000000%d", one_in(60));
+	if (params == NULL)
+		return NULL;
+	if ((lease->id != 0 || !grants) && (lease->is_over || lease->limit_tick <= realm_tick()))
+		return "55000";
+	if (!grants)
+		note_last_id(&changed, params[renews ? 2 : 1]);
+	if (grants)
+		error = grant(&changed, id, params);
+	else if (renews)
+		error = renew(&changed, params[1]);
+	else
+		release(&changed);
+	if (error != NULL)
+		return error;
+	trace("the realm %s lease %u/%u from " UINT64_FORMAT " to " UINT64_FORMAT "%s",
+		  grants ? "grants" : renews ? "renews" : "releases", changed.node.node_id, changed.node.node_id_size,
+		  changed.start_tick, changed.limit_tick, lasts ? "" : ", and forgets it");
+	answer(&changed);
+	if (lasts)
+		*(lease->id != 0 ? lease : &leases[++n_leases]) = changed;
+	if (n_leases == MAX_LEASES - 1)
 		end_history();
-	leases[n_leases] = *lease;
-	return true;
+	return NULL;
 }
 
-/* Renew a lease, or take it back. */
-static void
-move_limit(HeldLease *lease, uint64 limit)
-{
-	HeldLease  *last = last_lease(lease->node);
+/*
+ * libpq
+ */
 
-	if (last->limit_tick == lease->limit_tick)
-		last->limit_tick = lease->limit_tick = limit;
+/* Signals to the worker */
+static void
+send_signals(void)
+{
+	bool		reloads = one_in(60);
+	bool		ends = one_in(200);
+
+	ConfigReloadPending |= reloads;
+	ShutdownRequestPending |= ends;
+	if (reloads || ends)
+		SetLatch(MyLatch);
 }
 
-static void
-realm_release(HeldLease *lease, uint64 last_id)
-{
-	uint64		last_tick = scru64_get_timestamp(last_id);
+FN(static void, pass_time, (void), if (one_in(3)) sleep_until(now_ns + rnd_scale(MS, one_in(10) ? 30 * SEC : SEC), NULL);)
 
-	if (last_tick >= lease->start_tick && last_tick <= lease->limit_tick)
-		move_limit(lease, last_tick);
+/* One host, which the connection string need not name */
+static PQconninfoOption options[] = {{.keyword = "host"}, {.keyword = "hostaddr"}, {.keyword = "port"}};
+
+FN(PQconninfoOption *, PQconninfoParse, (const char *conninfo, char **error), return options;)
+FN(PQconninfoOption *, PQconninfo, (PGconn *conn), return options;)
+
+PGconn *
+PQconnectStartParams(const char *const *keywords, const char *const *values, int expand_dbname)
+{
+	if (one_in(100))
+		raise_error(ERRCODE_OUT_OF_MEMORY, "the worker has failed");
+	connection = CONNECTION_STARTED;
+	query_status = PQTRANS_IDLE;
+	answered_at = now_ns + rnd(SEC);
+	return (PGconn *) &connection;
 }
 
-FN(static void, publish, (bool is_busy),
-   LeaseInfo info = {.worker_pid = MyProcPid, .busy = is_busy, .node = held.node};
-   scru64_lease_set_info(&info);)
+FN(PostgresPollingStatusType, PQconnectPoll, (PGconn *conn),
+   connection = one_in(10) ? CONNECTION_BAD : CONNECTION_OK;
+   return connection == CONNECTION_OK ? PGRES_POLLING_OK : PGRES_POLLING_FAILED;)
+FN(ConnStatusType, PQstatus, (const PGconn *conn), return conn == NULL ? CONNECTION_BAD : connection;)
+FN(PGTransactionStatusType, PQtransactionStatus, (const PGconn *conn), return query_status;)
+FN(PQnoticeReceiver, PQsetNoticeReceiver, (PGconn *conn, PQnoticeReceiver receiver, void *argument),
+   notice_receiver = receiver; notice_argument = argument; return NULL;)
 
-static void
-end_lease(void)
+int
+WaitLatchOrSocket(Latch *latch, int events, pgsocket socket, long timeout_ms, uint32 wait_event)
 {
-	uint64		last_id = scru64_leased_end();
+	int64		until = Min(now_ns + timeout_ms * MS, answered_at);
 
-	if (held.lease_id[0] != '\0' && last_id != 0)
-		realm_release(&held, last_id);
-	held.lease_id[0] = '\0';
+	check_wait();
+	send_signals();
+	while (!latch->is_set && now_ns < until)
+		sleep_until(until, latch);
+	return (latch->is_set ? WL_LATCH_SET : 0) | (now_ns >= answered_at ? events & WL_SOCKET_MASK : 0);
 }
 
-/* A worker that begins, or whose lease is gone, goes on with the saved lease if it may. */
-static void
-resume_lease(void)
+int
+PQsendQueryParams(PGconn *conn, const char *sql, int n, const Oid *types, const char *const *params,
+				  const int *lengths, const int *formats, int result_format)
 {
-	uint64		ceiling = scru64_ceiling_lock();
-	uint64		back_from;
-	HeldLease	saved;
-	NodeReport	report;
-	bool		resumes = scru64_leased_recall(&saved) &&
-		(scru64_leased_report(&report) ||
-		 (saved.start_tick < ceiling && ceiling <= saved.limit_tick &&
-		  scru64_leased_activate(&saved, ceiling, 0, &back_from)));
+	static const ExecStatusType row[] = {PGRES_SINGLE_TUPLE, PGRES_TUPLES_OK, 0};
+	static const ExecStatusType row_and_error[] = {PGRES_SINGLE_TUPLE, PGRES_FATAL_ERROR, 0};
+	Fate		fate = one_in(3) ? (Fate) rnd(QUERY_DONE) : QUERY_DONE;
 
-	release_everything();
-	if (resumes)
-		held = saved;
-	else
-		end_lease();
-	trace("the lease is %s", resumes ? "resumed" : "gone");
-}
-
-static void
-take_lease(void)
-{
-	HeldLease	next;
-	uint64		own_tick;
-	uint64		back_from;
-
-	if (!realm_lease(&next))
-		return;
-	if (one_in(3))
-		sleep_until(now_ns + rnd_scale(MS, SEC), NULL);
-	trace("lease %u/%u from " UINT64_FORMAT " to " UINT64_FORMAT, next.node.node_id, next.node.node_id_size,
-		  next.start_tick, next.limit_tick);
-	(void) scru64_leased_end();
-	begin_chain();
-	own_tick = (uint64) Max(now_ns + clock_offset_ns, 0) / MS >> SCRU64_TICK_SHIFT;
-	if (scru64_leased_activate(&next, next.start_tick, Max(next.start_tick, own_tick), &back_from))
-		held = next;
-}
-
-static void
-replace_lease(void)
-{
-	HeldLease	next;
-	uint64		last_id;
-
-	if (!realm_lease(&next))
-		return;
-	if (scru64_leased_replace(&next, &last_id) == REPLACE_DONE)
+	if (query_status != PQTRANS_IDLE)
+		return 0;
+	pass_time();
+	sqlstate = fate == QUERY_REFUSED ? "55P03" :
+		execute(sql, params, fate == QUERY_DONE || (fate > QUERY_REFUSED && one_in(2)));
+	next_result = row;
+	severity = fate == QUERY_WARNED ? "WARNING" : "NOTICE";
+	notice_receiver(notice_argument, NULL);
+	severity = fate == QUERY_FATAL ? "FATAL" : fate == QUERY_DISCONNECTED ? NULL : "ERROR";
+	if (fate == QUERY_FAILED_AFTER_ROW && sqlstate == NULL)
 	{
-		trace("lease %u/%u replaces", next.node.node_id, next.node.node_id_size);
-		realm_release(&held, last_id);
-		held = next;
+		next_result = row_and_error;
+		sqlstate = "40001";
 	}
-	else
-		realm_release(&next, scru64_compose(next.start_tick, 0));
+	else if (fate == QUERY_FATAL || fate == QUERY_DISCONNECTED || sqlstate != NULL)
+		next_result = row_and_error + 1;
+	query_status = PQTRANS_ACTIVE;
+	pass_time();
+	answered_at = fate == QUERY_UNANSWERED ? NEVER : now_ns + rnd(SEC);
+	return 1;
 }
 
-static void
-renew_lease(void)
-{
-	uint64		limit = new_limit();
+FN(int, PQisBusy, (PGconn *conn), return now_ns < answered_at;)
+FN(ExecStatusType, PQresultStatus, (const PGresult *result), return *(const ExecStatusType *) result;)
+FN(char *, PQresultErrorField, (const PGresult *result, int field),
+   return unconstify(char *, field == PG_DIAG_SEVERITY_NONLOCALIZED ? severity : sqlstate);)
+FN(int, PQnfields, (const PGresult *result), return n_fields;)
+FN(char *, PQgetvalue, (const PGresult *result, int row, int field), return fields[field];)
+FN(int, PQgetlength, (const PGresult *result, int row, int field), return (int) strlen(fields[field]);)
 
-	if (realm_tick() <= held.limit_tick && limit > held.limit_tick)
-		move_limit(&held, limit);
-	if (one_in(3))
-		sleep_until(now_ns + rnd_scale(MS, SEC), NULL);
-	scru64_leased_update(&held);
-	if (realm_tick() > held.limit_tick)
-		end_lease();
+PGresult *
+PQgetResult(PGconn *conn)
+{
+	if (*next_result != 0)
+		return (PGresult *) next_result++;
+	query_status = PQTRANS_IDLE;
+	return NULL;
 }
 
-/* What the library of the lease worker does: each time, one of what it may do */
-static void
-lease_main(Datum name)
-{
-	NodeReport	report;
+/*
+ * The rest of PostgreSQL
+ */
 
-	while (!one_in(100))
-	{
-		begin_transaction();
-		publish(true);
-		(void) scru64_lease_was_called();
-		if (scru64_ceiling_load_page())
-		{
-			if (!has_looked || (held.lease_id[0] != '\0' && !scru64_leased_report(&report)))
-				resume_lease();
-			has_looked = true;
-			if (held.lease_id[0] == '\0')
-				take_lease();
-			else if (one_in(8))
-				end_lease();
-			else if (one_in(8))
-				replace_lease();
-			else
-				renew_lease();
-		}
-		publish(false);
-		abort_transaction();
-		sleep_until(now_ns + rnd_scale(MS, 3 * SEC), MyLatch);
-	}
-	raise_error(ERRCODE_CONNECTION_FAILURE, "the worker has failed");
+FN(void, pgstat_report_activity, (BackendState state, const char *what), send_signals();)
+FN(void, StartTransactionCommand, (void), begin_transaction();)
+FN(void, CommitTransactionCommand, (void), if (page_owner == me) unlock_page(); commit();)
+FN(void *, palloc0, (Size size), return memset(palloc(size), 0, size);)
+FN(void *, MemoryContextAllocZero, (MemoryContext context, Size size),
+   return memset(MemoryContextAlloc(context, size), 0, size);)
+FN(char *, MemoryContextStrdup, (MemoryContext context, const char *text),
+   return strcpy(MemoryContextAlloc(context, strlen(text) + 1), text);)
+/* The worker begins its next step. */
+FN(void, MemoryContextReset, (MemoryContext context), forget_transaction_memory(); points_of_call = 0;)
+/* A text that differs from all others, as a UUID's */
+FN(Datum, DirectFunctionCall1Coll, (PGFunction function, Oid collation, Datum argument),
+   return CStringGetDatum(psprintf("%d", ++n_requests));)
+
+/* A size is that of a node of the realm. */
+FN(static int, any_size, (void), return MIN_SIZE + (int) rnd(SIZES);)
+
+void
+ProcessConfigFile(GucContext context)
+{
+	scru64_realm = one_in(20) ? "" : one_in(3) ? "dbname=realm" : "realm";
+	scru64_rollback_allowance = server_allowance;
+	scru64_lease_ttl = (int) PICK(10, 60, 600);
+	scru64_lease_node_id_size = any_size();
+	scru64_lease_node_id_size_min = any_size();
+	scru64_lease_within = one_in(4) ? "0/1" : "";
+}
+
+/* A new lease that replaces none: its IDs may be below those before. */
+bool
+__wrap_scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uint64 *back_from)
+{
+	if (now != 0)
+		begin_chain();
+	return scru64_leased_activate(lease, timestamp, now, back_from);
 }
 
 FN(void *, load_external_function, (const char *file, const char *name, bool is_needed, void **handle),
-   return lease_main;)
+   return scru64_lease_main;)
 FN(void, before_shmem_exit, (pg_on_exit_callback callback, Datum argument), before_exit = callback;)
 FN(void, proc_exit, (int code),
    if (before_exit != NULL) before_exit(code, (Datum) 0); siglongjmp(*worker_ends, 1);)
 
-/* A worker that has failed leaves a transaction open; the next one begins soon. */
+/* A worker that has failed may leave a transaction open; the next one begins soon. */
 void
 worker_main(void)
 {
@@ -218,7 +361,7 @@ worker_main(void)
 	{
 		load_pristine();
 		begin_process();
-		scru64_realm = "realm";
+		ProcessConfigFile(PGC_POSTMASTER);
 		watch_transactions();
 		worker_ends = &end;
 		if (sigsetjmp(end, 0) == 0)
