@@ -81,6 +81,7 @@ draw_swarm(void)
 		swarm.jump_1in = swarm.set_1in = swarm.allowance_1in = swarm.stall_1in = 0;
 		swarm.has_worker = swarm.has_standby = false;
 	}
+	swarm.signal_1in = swarm.has_worker ? PICK(20, 100, 1000) : 0;
 	is_calm = swarm.jump_1in == 0 && swarm.set_1in == 0 && swarm.allowance_1in == 0;
 	swarm.lose_page_1in = is_calm && !swarm.has_worker && one_in(3) ? 3 : 0;
 	swarm.lose_1in = swarm.set_1in == 0 ? PICK(0, 0, 500) : 0;
@@ -118,6 +119,8 @@ events(void)
 	storage_events();
 	if (one_in(swarm.cancel_1in))
 		cancel(&processes[rnd(swarm.sessions)]);
+	if (one_in(swarm.signal_1in))
+		signal_worker();
 	if (one_in(swarm.allowance_1in))
 		server_allowance = (int) PICK(0, 200, 256, 511, 512, 1000, 2000, 10000, 10000, 60000);
 	if (one_in(swarm.jump_1in))

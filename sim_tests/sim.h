@@ -86,7 +86,7 @@ typedef struct Swarm
 	int64		realm_nodes;	/* 1: all sessions use it */
 	int64		burst;			/* scheduling points until another process runs */
 	int64		step_ns, flush_ms, max_jump;
-	int64		jump_1in, crash_1in, cancel_1in, set_1in, allowance_1in, standby_1in, stall_1in,
+	int64		jump_1in, crash_1in, cancel_1in, set_1in, allowance_1in, standby_1in, stall_1in, signal_1in,
 				fail_1in, lose_1in, lose_page_1in, serials_1in;
 	Scru64Node	nodes[MAX_NODES];
 	uint64		first_xid;

@@ -4,8 +4,8 @@
  *		The process of the lease worker, libpq, and the realm, which never gives two leases of a
  *		window.
  *
- * The worker is as in src/.  Below libpq's calls, a query takes its time, and may be lost, as
- * may its answer or what it has changed.
+ * The worker itself is that of src/.  A query takes its time, and may be lost, as may its
+ * answer, or what it has changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +30,7 @@ typedef struct Lease
 	bool		is_over;		/* it is neither renewed nor released */
 } Lease;
 
-/* What becomes of a query.  Up to QUERY_REFUSED nothing that it does lasts, then all does, or nothing. */
+/* What becomes of a query: up to QUERY_REFUSED it changes nothing; of those below, half do. */
 typedef enum Fate
 {
 	QUERY_WARNED, QUERY_FAILED_AFTER_ROW, QUERY_REFUSED, QUERY_FATAL, QUERY_DISCONNECTED, QUERY_UNANSWERED,
@@ -52,9 +52,11 @@ PROCESS_LOCAL static int n_fields = 0;
 PROCESS_LOCAL static char fields[5][FIELD_SIZE] = {{0}};
 
 /* The worker's other variables */
-PROCESS_LOCAL volatile sig_atomic_t ConfigReloadPending = false, ShutdownRequestPending = false;
-PROCESS_LOCAL char *scru64_realm_id = "", *scru64_lease_within = "", *scru64_lease_holder = "holder", *cluster_name = "";
-PROCESS_LOCAL int scru64_lease_node_id_size = 0, scru64_lease_node_id_size_min = 0, scru64_lease_ttl = 0, PostPortNumber = 0;
+SERVER_LOCAL volatile sig_atomic_t ConfigReloadPending = false, ShutdownRequestPending = false;
+PROCESS_LOCAL char *scru64_realm_id = "", *scru64_lease_within = "", *scru64_lease_holder = "holder";
+PROCESS_LOCAL int scru64_lease_node_id_size = 0, scru64_lease_node_id_size_min = 0, scru64_lease_ttl = 0;
+PROCESS_LOCAL char *cluster_name = "";
+PROCESS_LOCAL int PostPortNumber = 0;
 PROCESS_LOCAL static sigjmp_buf *worker_ends = NULL;
 PROCESS_LOCAL static pg_on_exit_callback before_exit = NULL;
 
@@ -205,20 +207,8 @@ execute(const char *sql, const char *const *params, bool lasts)
  * libpq
  */
 
-/* Signals to the worker */
-static void
-send_signals(void)
-{
-	bool		reloads = one_in(60);
-	bool		ends = one_in(200);
-
-	ConfigReloadPending |= reloads;
-	ShutdownRequestPending |= ends;
-	if (reloads || ends)
-		SetLatch(MyLatch);
-}
-
-FN(static void, pass_time, (void), if (one_in(3)) sleep_until(now_ns + rnd_scale(MS, one_in(10) ? 30 * SEC : SEC), NULL);)
+FN(static void, pass_time, (void),
+   if (one_in(3)) sleep_until(now_ns + rnd_scale(MS, one_in(10) ? 30 * SEC : SEC), NULL);)
 
 /* One host, which the connection string need not name */
 static PQconninfoOption options[] = {{.keyword = "host"}, {.keyword = "hostaddr"}, {.keyword = "port"}};
@@ -229,16 +219,16 @@ FN(PQconninfoOption *, PQconninfo, (PGconn *conn), return options;)
 PGconn *
 PQconnectStartParams(const char *const *keywords, const char *const *values, int expand_dbname)
 {
-	if (one_in(100))
+	if (one_in(200))
 		raise_error(ERRCODE_OUT_OF_MEMORY, "the worker has failed");
 	connection = CONNECTION_STARTED;
 	query_status = PQTRANS_IDLE;
-	answered_at = now_ns + rnd(SEC);
+	answered_at = now_ns + rnd_scale(MS, SEC);
 	return (PGconn *) &connection;
 }
 
 FN(PostgresPollingStatusType, PQconnectPoll, (PGconn *conn),
-   connection = one_in(10) ? CONNECTION_BAD : CONNECTION_OK;
+   connection = one_in(20) ? CONNECTION_BAD : CONNECTION_OK;
    return connection == CONNECTION_OK ? PGRES_POLLING_OK : PGRES_POLLING_FAILED;)
 FN(ConnStatusType, PQstatus, (const PGconn *conn), return conn == NULL ? CONNECTION_BAD : connection;)
 FN(PGTransactionStatusType, PQtransactionStatus, (const PGconn *conn), return query_status;)
@@ -251,7 +241,6 @@ WaitLatchOrSocket(Latch *latch, int events, pgsocket socket, long timeout_ms, ui
 	int64		until = Min(now_ns + timeout_ms * MS, answered_at);
 
 	check_wait();
-	send_signals();
 	while (!latch->is_set && now_ns < until)
 		sleep_until(until, latch);
 	return (latch->is_set ? WL_LATCH_SET : 0) | (now_ns >= answered_at ? events & WL_SOCKET_MASK : 0);
@@ -263,7 +252,7 @@ PQsendQueryParams(PGconn *conn, const char *sql, int n, const Oid *types, const 
 {
 	static const ExecStatusType row[] = {PGRES_SINGLE_TUPLE, PGRES_TUPLES_OK, 0};
 	static const ExecStatusType row_and_error[] = {PGRES_SINGLE_TUPLE, PGRES_FATAL_ERROR, 0};
-	Fate		fate = one_in(3) ? (Fate) rnd(QUERY_DONE) : QUERY_DONE;
+	Fate		fate = one_in(6) ? (Fate) rnd(QUERY_DONE) : QUERY_DONE;
 
 	if (query_status != PQTRANS_IDLE)
 		return 0;
@@ -283,7 +272,7 @@ PQsendQueryParams(PGconn *conn, const char *sql, int n, const Oid *types, const 
 		next_result = row_and_error + 1;
 	query_status = PQTRANS_ACTIVE;
 	pass_time();
-	answered_at = fate == QUERY_UNANSWERED ? NEVER : now_ns + rnd(SEC);
+	answered_at = fate == QUERY_UNANSWERED ? NEVER : now_ns + rnd_scale(MS, SEC);
 	return 1;
 }
 
@@ -308,7 +297,6 @@ PQgetResult(PGconn *conn)
  * The rest of PostgreSQL
  */
 
-FN(void, pgstat_report_activity, (BackendState state, const char *what), send_signals();)
 FN(void, StartTransactionCommand, (void), begin_transaction();)
 FN(void, CommitTransactionCommand, (void), if (page_owner == me) unlock_page(); commit();)
 FN(void *, palloc0, (Size size), return memset(palloc(size), 0, size);)
@@ -322,8 +310,8 @@ FN(void, MemoryContextReset, (MemoryContext context), forget_transaction_memory(
 FN(Datum, DirectFunctionCall1Coll, (PGFunction function, Oid collation, Datum argument),
    return CStringGetDatum(psprintf("%d", ++n_requests));)
 
-/* A size is that of a node of the realm. */
-FN(static int, any_size, (void), return MIN_SIZE + (int) rnd(SIZES);)
+/* Often the same one, so that a node is leased again soon */
+FN(static int, any_size, (void), return MIN_SIZE + (int) rnd(one_in(3) ? SIZES : 1);)
 
 void
 ProcessConfigFile(GucContext context)
@@ -333,13 +321,14 @@ ProcessConfigFile(GucContext context)
 	scru64_lease_ttl = (int) PICK(10, 60, 600);
 	scru64_lease_node_id_size = any_size();
 	scru64_lease_node_id_size_min = any_size();
-	scru64_lease_within = one_in(4) ? "0/1" : "";
+	scru64_lease_within = one_in(2) ? "0/1" : "";
 }
 
 /* A new lease that replaces none: its IDs may be below those before. */
 bool
 __wrap_scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uint64 *back_from)
 {
+	trace("lease %u/%u is activated", lease->node.node_id, lease->node.node_id_size);
 	if (now != 0)
 		begin_chain();
 	return scru64_leased_activate(lease, timestamp, now, back_from);
@@ -351,6 +340,17 @@ FN(void, before_shmem_exit, (pg_on_exit_callback callback, Datum argument), befo
 FN(void, proc_exit, (int code),
    if (before_exit != NULL) before_exit(code, (Datum) 0); siglongjmp(*worker_ends, 1);)
 
+/* SIGHUP or SIGTERM */
+void
+signal_worker(void)
+{
+	if (one_in(8))
+		ShutdownRequestPending = true;
+	else
+		ConfigReloadPending = true;
+	SetLatch(&procs[swarm.sessions].procLatch);
+}
+
 /* A worker that has failed may leave a transaction open; the next one begins soon. */
 void
 worker_main(void)
@@ -361,6 +361,7 @@ worker_main(void)
 	{
 		load_pristine();
 		begin_process();
+		ConfigReloadPending = ShutdownRequestPending = false;
 		ProcessConfigFile(PGC_POSTMASTER);
 		watch_transactions();
 		worker_ends = &end;
