@@ -18,7 +18,7 @@
 #define FIELD_SIZE		40
 
 extern void scru64_start_lease_worker(Datum argument);
-extern void scru64_lease_main(Datum argument);
+extern void scru64_lease_main(void);
 
 /* A lease as the realm knows it */
 typedef struct Lease
@@ -54,6 +54,7 @@ PROCESS_LOCAL static char fields[5][FIELD_SIZE] = {{0}};
 /* The worker's other variables */
 SERVER_LOCAL volatile sig_atomic_t ConfigReloadPending = false, ShutdownRequestPending = false;
 PROCESS_LOCAL char *scru64_realm_id = "", *scru64_lease_within = "", *scru64_lease_holder = "holder";
+bool		IsUnderPostmaster = true;
 PROCESS_LOCAL int scru64_lease_node_id_size = 0, scru64_lease_node_id_size_min = 0, scru64_lease_ttl = 0;
 PROCESS_LOCAL char *cluster_name = "";
 PROCESS_LOCAL int PostPortNumber = 0;
@@ -207,7 +208,7 @@ execute(const char *sql, const char *const *params, bool lasts)
  * libpq
  */
 
-FN(static void, pass_time, (void),
+FN(static void, take_time, (void),
    if (one_in(3)) sleep_until(now_ns + rnd_scale(MS, one_in(10) ? 30 * SEC : SEC), NULL);)
 
 /* One host, which the connection string need not name */
@@ -250,13 +251,13 @@ int
 PQsendQueryParams(PGconn *conn, const char *sql, int n, const Oid *types, const char *const *params,
 				  const int *lengths, const int *formats, int result_format)
 {
-	static const ExecStatusType row[] = {PGRES_SINGLE_TUPLE, PGRES_TUPLES_OK, 0};
-	static const ExecStatusType row_and_error[] = {PGRES_SINGLE_TUPLE, PGRES_FATAL_ERROR, 0};
+	static const ExecStatusType row[] = {PGRES_TUPLES_OK, 0};
+	static const ExecStatusType error[] = {PGRES_FATAL_ERROR, 0};
 	Fate		fate = one_in(6) ? (Fate) rnd(QUERY_DONE) : QUERY_DONE;
 
 	if (query_status != PQTRANS_IDLE)
 		return 0;
-	pass_time();
+	take_time();
 	sqlstate = fate == QUERY_REFUSED ? "55P03" :
 		execute(sql, params, fate == QUERY_DONE || (fate > QUERY_REFUSED && one_in(2)));
 	next_result = row;
@@ -264,14 +265,11 @@ PQsendQueryParams(PGconn *conn, const char *sql, int n, const Oid *types, const 
 	notice_receiver(notice_argument, NULL);
 	severity = fate == QUERY_FATAL ? "FATAL" : fate == QUERY_DISCONNECTED ? NULL : "ERROR";
 	if (fate == QUERY_FAILED_AFTER_ROW && sqlstate == NULL)
-	{
-		next_result = row_and_error;
 		sqlstate = "40001";
-	}
-	else if (fate == QUERY_FATAL || fate == QUERY_DISCONNECTED || sqlstate != NULL)
-		next_result = row_and_error + 1;
+	if (fate == QUERY_FATAL || fate == QUERY_DISCONNECTED || sqlstate != NULL)
+		next_result = error;
 	query_status = PQTRANS_ACTIVE;
-	pass_time();
+	take_time();
 	answered_at = fate == QUERY_UNANSWERED ? NEVER : now_ns + rnd_scale(MS, SEC);
 	return 1;
 }
