@@ -111,23 +111,17 @@ endif
 .PHONY: unit-check
 unit-check:
 	$(MAKE) -C $(srcdir)/unit_tests check
-.PHONY: proofs proofs-mutants
-proofs proofs-mutants:
+.PHONY: proofs
+proofs:
 	$(MAKE) -C $(srcdir)/unit_tests $@
-.PHONY: sim-check sim-mutants sim-coverage
-sim-check sim-mutants sim-coverage: sim-%:
+.PHONY: sim-check sim-coverage
+sim-check sim-coverage: sim-%:
 	$(MAKE) -C $(srcdir)/sim_tests $* PG_CONFIG='$(PG_CONFIG)'
 clean: clean-unit
 .PHONY: clean-unit
 clean-unit:
 	$(MAKE) -C $(srcdir)/unit_tests clean
 	$(MAKE) -C $(srcdir)/sim_tests clean PG_CONFIG='$(PG_CONFIG)'
-
-# Is each broken rule of the realm's SQL found?  Of what is installed, as installcheck
-.PHONY: sim-realm-mutants
-sim-realm-mutants:
-	$(MAKE) installcheck REGRESS= PROVE_TESTS=t/realm/simulator.pl PROVE_FLAGS=-v \
-		SCRU64_SEED=1 SCRU64_REALM_MUTANTS=.
 
 # The archives of a release, of what is committed: for PGXN, and Debian's .orig.tar.gz.  They
 # are the same, byte for byte, each time.

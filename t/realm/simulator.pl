@@ -2,17 +2,18 @@
 # server is stopped.  A failover is the ledger as a standby last had it, under another
 # identity.  No two promises that holders have heard have an ID in common.
 #
-# The world is sim_tests/realm.sql.  An episode follows a template of sim_tests/realm_mutants, a
+# The world is sim_tests/realm.sql.  An episode follows a template of sim_tests/realm_templates, a
 # row of steps, and chance decides the rest: how often, when, how long, who.  Chance keeps to
 # the conditions of doc/realm.md, "Failover and restore".
 #
 # SCRU64_SEED: the seed of the first episode; the next one has the next seed.  A violation
 # prints its seed, and what happened.  SCRU64_REALM_EPISODES: how many.
-# SCRU64_REALM_SECONDS: for how long instead.  SCRU64_REALM_MUTANTS: a pattern; each broken rule
-# whose line matches has to violate something, too (make sim-realm-mutants).
+# SCRU64_REALM_SECONDS: for how long instead.  SCRU64_REALM_MUTANTS: a pattern of names; each
+# mutant of heavy/mutants/table has to violate something, too.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
+use Scru64Mutants;
 use Scru64Random;
 use Scru64Test;
 
@@ -21,6 +22,7 @@ use constant MUTANT_EPISODES => 1500;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
 
+my $top = "$FindBin::RealBin/../..";
 my $seed = seed_random();
 my $episodes = $ENV{SCRU64_REALM_EPISODES} || 600;
 my $seconds = $ENV{SCRU64_REALM_SECONDS};
@@ -32,10 +34,10 @@ $node->safe_psql('postgres', 'CREATE EXTENSION scru64_realm CASCADE');
 my $columns = $node->safe_psql('postgres', q(
 SELECT string_agg(attname, ', ') FROM pg_attribute
 WHERE attrelid = 'scru64_realm.ledger'::regclass AND attnum > 0 AND attgenerated = ''));
-my $simulator = slurp_file("$FindBin::RealBin/../../sim_tests/realm.sql") =~ s/:columns/$columns/gr;
+my $simulator = slurp_file("$top/sim_tests/realm.sql") =~ s/:columns/$columns/gr;
 $simulator =~ s/^step (\w+):(.*?)(?=^\S)/CREATE FUNCTION step.$1() RETURNS void LANGUAGE sql AS \$\$ SELECT$2 \$\$;\n/gms;
-my @lines = grep { !/^(#|$)/ } split(/\n/, slurp_file("$FindBin::RealBin/../../sim_tests/realm_mutants"));
-$node->safe_psql('postgres', $simulator . join('', map { /^aim (.*)/ ? "INSERT INTO sim.template VALUES ('$1');\n" : () } @lines));
+my %template = slurp_file("$top/sim_tests/realm_templates") =~ /^(\w+) (.*)$/mg;
+$node->safe_psql('postgres', $simulator . join('', map { "INSERT INTO sim.template VALUES ('$template{$_}');\n" } sort keys %template));
 
 # Episodes from the seed on until enough are done, or one is a violation: how many, how many
 # promises were heard, the violation, and what happened
@@ -63,32 +65,21 @@ sub simulate
 	return ($done, $promises, '');
 }
 
-# A function as the script has it, with another text in place of one that it has once
-sub mutated
-{
-	my ($function, $old, $new) = @_;
-	my $script = slurp_file("$FindBin::RealBin/../../sql/scru64_realm--1.0.sql");
-	my ($body) = $script =~ /^CREATE (FUNCTION (?:scru64_realm\.)?\Q$function\E\(.*?)(?=^(?:CREATE|COMMENT|SELECT|--))/ms
-	  or die "no function $function";
-	$new = '' if $new eq 'nothing';
-	my $pattern = join('\s+', map { quotemeta } split(/ /, $old));
-
-	die "$function does not have \"$old\" once" if 1 != (() = $body =~ /$pattern/g);
-	return 'CREATE OR REPLACE ' . $body =~ s/$pattern/$new/r;
-}
-
 sub try_mutant
 {
-	my ($aim, $function, $old, $new, $carried) = @_;
+	my ($mutant) = @_;
+	my ($aim) = map { $template{$_} } $mutant->{finder} =~ /^realm (.*)/;
+	my $why_not = $mutant->{why_not};
+	my %function = broken($mutant, $top);
 	my $began = time();
 
 	$node->safe_psql('postgres', "DROP DATABASE IF EXISTS mutant;\nCREATE DATABASE mutant TEMPLATE postgres;\n"
 		  . 'ALTER DATABASE mutant SET search_path = scru64_realm_internal, scru64_realm, public');
-	$node->safe_psql('mutant', "DELETE FROM sim.template WHERE steps <> '$aim';\n" . mutated($function, $old, $new));
-	my ($done, undef, $violation) = simulate('mutant', sub { $_[0] >= (defined $carried ? $episodes : MUTANT_EPISODES) });
+	$node->safe_psql('mutant', join('', "DELETE FROM sim.template WHERE steps <> '$aim';\n", map { "CREATE OR REPLACE $_" } values %function));
+	my ($done, undef, $violation) = simulate('mutant', sub { $_[0] >= (defined $why_not ? $episodes : MUTANT_EPISODES) });
 
-	ok(($violation eq '') == defined $carried, sprintf('%s: "%s" in place of "%s": %d episodes, %.1f s, %s',
-			$function, $new, $old, $done, time() - $began, $violation ne '' ? $violation : 'carried: ' . ($carried // 'by nothing')));
+	ok(($violation eq '') == defined $why_not, sprintf('%s: %d episodes, %.1f s, %s',
+			$mutant->{name}, $done, time() - $began, $violation ne '' ? $violation : $why_not // 'not found'));
 	return;
 }
 
@@ -97,10 +88,6 @@ my ($done, $promises, $violation, $trace) = simulate('postgres', sub { $seconds 
 
 is($violation, '', 'no ID is promised twice') or diag("SCRU64_SEED=@{[$seed + $done]} SCRU64_REALM_EPISODES=1\n$trace");
 cmp_ok($promises, '>', 3 * $done, sprintf('%d promises in %d episodes, %.1f a second', $promises, $done, $done / (time() - $began)));
-my ($aim, $which) = ('', $ENV{SCRU64_REALM_MUTANTS} // '');
-foreach (@lines)
-{
-	if (/^aim (.*)/) { $aim = $1 }
-	elsif ($which ne '' && /$which/) { try_mutant($aim, split(/ \| /)) }
-}
+my $which = $ENV{SCRU64_REALM_MUTANTS} // '';
+try_mutant($_) foreach (grep { $which ne '' && $_->{finder} =~ /^realm / && $_->{name} =~ /$which/ } mutants($top));
 done_testing();

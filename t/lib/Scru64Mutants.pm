@@ -1,0 +1,70 @@
+# The mutants of heavy/mutants/table: src/ and the realm's SQL with one rule broken.
+
+package Scru64Mutants;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+
+our @EXPORT = qw(broken mutants);
+
+sub text_of
+{
+	my ($path) = @_;
+
+	open(my $file, '<', $path) or die "could not open $path: $!\n";
+	local $/ = undef;
+	return scalar(<$file>);
+}
+
+# All mutants, in the order of the table: each a name, what finds the mutant, why nothing does, and
+# edits: [place, old text, new text]
+sub mutants
+{
+	my ($top) = @_;
+	my (@mutants, %by_name);
+
+	foreach my $line (grep { !/^(#|$)/ } split(/\n/, text_of("$top/heavy/mutants/table")))
+	{
+		my ($name, $finder, $place, $old, $new, $why_not) = split(/\t/, $line);
+
+		push @mutants, $by_name{$name} = { name => $name, finder => $finder, why_not => $why_not, edits => [] } if !$by_name{$name};
+		push @{ $by_name{$name}{edits} }, [ $place, $old, $new // '' ];
+	}
+	return @mutants;
+}
+
+# The statement that creates a function of the realm, in the newest script that has one
+sub realm_function
+{
+	my ($top, $function) = @_;
+	my $version = sub { $_[0] =~ /(\d+)\.(\d+)\.sql$/ ? $1 * 1000 + $2 : 0 };
+
+	foreach my $script (sort { $version->($b) <=> $version->($a) } glob("$top/sql/scru64_realm--*.sql"))
+	{
+		return $1 if text_of($script) =~ /^CREATE (?:OR REPLACE )?(FUNCTION (?:scru64_realm\.)?\Q$function\E\(.*?)(?=^(?:CREATE|COMMENT|SELECT|--))/ms;
+	}
+	die "there is no function $function\n";
+}
+
+# The files of a folder of sources, or the functions, that a mutant changes, with their new texts.
+# Dies if a place does not have the old text once, blanks aside.
+sub broken
+{
+	my ($mutant, $top, $src) = @_;
+	my %text;
+
+	foreach my $edit (@{ $mutant->{edits} })
+	{
+		my ($place, $old, $new) = @{$edit};
+		my $pattern = join('\s+', map { quotemeta } split(' ', $old));
+
+		$text{$place} //= $mutant->{finder} =~ /^realm / ? realm_function($top, $place) : text_of("$src/$place");
+		die "$mutant->{name}: $place does not have \"$old\" once\n" if 1 != (() = $text{$place} =~ /$pattern/g);
+		$text{$place} =~ s/$pattern/$new/;
+	}
+	return %text;
+}
+
+1;
