@@ -116,12 +116,12 @@ proofs:
 	$(MAKE) -C $(srcdir)/unit_tests $@
 .PHONY: sim-check sim-coverage
 sim-check sim-coverage: sim-%:
-	$(MAKE) -C $(srcdir)/sim_tests $* PG_CONFIG='$(PG_CONFIG)'
+	$(MAKE) -C $(srcdir)/unit_tests/sim $* PG_CONFIG='$(PG_CONFIG)'
 clean: clean-unit
 .PHONY: clean-unit
 clean-unit:
 	$(MAKE) -C $(srcdir)/unit_tests clean
-	$(MAKE) -C $(srcdir)/sim_tests clean PG_CONFIG='$(PG_CONFIG)'
+	$(MAKE) -C $(srcdir)/unit_tests/sim clean PG_CONFIG='$(PG_CONFIG)'
 
 # The archives of a release, of what is committed: for PGXN, and Debian's .orig.tar.gz.  They
 # are the same, byte for byte, each time.

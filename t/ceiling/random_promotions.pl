@@ -5,7 +5,7 @@
 #
 # No ID of a row that is there comes again, and each node's IDs increase.  Of IDs that clients
 # have seen, none comes again if their commits wait for the standby, nor a smaller one.  The
-# simulator (sim_tests/) tries each rule, t/ceiling/promotion each way; here PostgreSQL does all at once.
+# simulator (unit_tests/sim/) tries each rule, t/ceiling/promotion each way; here PostgreSQL does all at once.
 # SCRU64_PROMOTIONS: how many; SCRU64_SEED: which.
 
 use FindBin;

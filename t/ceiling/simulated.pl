@@ -1,4 +1,4 @@
-# What the simulator of sim_tests/ expects of PostgreSQL and of the sources, a real server does:
+# What the simulator of unit_tests/sim/ expects of PostgreSQL and of the sources, a real server does:
 # each seed is a script of what a session does while the clock stands, with crashes, promotions
 # and lost pages, and of what comes of each line.
 #
@@ -16,7 +16,7 @@ plan skip_all => "the simulator is of PostgreSQL 15, not of $version" if $versio
 plan skip_all => 'no clock can be set' if !can_set_clock();
 
 my $dir = PostgreSQL::Test::Utils::tempdir();
-system_or_bail('make', '-s', '-C', "$FindBin::RealBin/../../sim_tests", "BUILD=$dir", 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'), "$dir/sim");
+system_or_bail('make', '-s', '-C', "$FindBin::RealBin/../../unit_tests/sim", "BUILD=$dir", 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'), "$dir/sim");
 
 my $template = make_template('template', allows_streaming => 1, extra => ['--wal-segsize=1']);
 $template->append_conf('postgresql.conf', 'max_prepared_transactions = 3');

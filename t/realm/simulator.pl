@@ -2,7 +2,7 @@
 # server is stopped.  A failover is the ledger as a standby last had it, under another
 # identity.  No two promises that holders have heard have an ID in common.
 #
-# The world is sim_tests/realm.sql.  An episode follows a template of sim_tests/realm_templates, a
+# The world is t/realm/simulator.sql.  An episode follows a template of t/realm/simulator_templates, a
 # row of steps, and chance decides the rest: how often, when, how long, who.  Chance keeps to
 # the conditions of doc/realm.md, "Failover and restore".
 #
@@ -34,9 +34,9 @@ $node->safe_psql('postgres', 'CREATE EXTENSION scru64_realm CASCADE');
 my $columns = $node->safe_psql('postgres', q(
 SELECT string_agg(attname, ', ') FROM pg_attribute
 WHERE attrelid = 'scru64_realm.ledger'::regclass AND attnum > 0 AND attgenerated = ''));
-my $simulator = slurp_file("$top/sim_tests/realm.sql") =~ s/:columns/$columns/gr;
+my $simulator = slurp_file("$top/t/realm/simulator.sql") =~ s/:columns/$columns/gr;
 $simulator =~ s/^step (\w+):(.*?)(?=^\S)/CREATE FUNCTION step.$1() RETURNS void LANGUAGE sql AS \$\$ SELECT$2 \$\$;\n/gms;
-my %template = slurp_file("$top/sim_tests/realm_templates") =~ /^(\w+) (.*)$/mg;
+my %template = slurp_file("$top/t/realm/simulator_templates") =~ /^(\w+) (.*)$/mg;
 $node->safe_psql('postgres', $simulator . join('', map { "INSERT INTO sim.template VALUES ('$template{$_}');\n" } sort keys %template));
 
 # Episodes from the seed on until enough are done, or one is a violation: how many, how many

@@ -2,7 +2,7 @@
 # all the ways that there are, are cancelled and ended, the server crashes, its disk is slow, and
 # its clock is moved.  Each reader has read exactly the rows that there are, in order of their IDs.
 #
-# The simulator (sim_tests/) tries each rule; this is PostgreSQL with its snapshots, callbacks,
+# The simulator (unit_tests/sim/) tries each rule; this is PostgreSQL with its snapshots, callbacks,
 # workers and plans.  SCRU64_WATERMARK_SECONDS is for how long, SCRU64_SEED which.
 
 use FindBin;

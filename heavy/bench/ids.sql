@@ -1,4 +1,4 @@
--- bench/ids.sql
+-- heavy/bench/ids.sql
 --		1. The cost of an ID, in one session. (Several sessions: scripts/bench.)
 --
 -- Every statement calls its function once a row and throws the values away; the

@@ -1,4 +1,4 @@
--- bench/types.sql
+-- heavy/bench/types.sql
 --		3. Text out and in.  4. Lookups, scans, sorts, joins, aggregates, indexes.
 --
 -- The same rows under three types: IDs as a node generates them; the bigints

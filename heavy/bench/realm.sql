@@ -2,7 +2,7 @@
 -- 10,000 are active.
 --
 --     createdb realm_bench
---     psql -X -q -d realm_bench -f bench/realm.sql
+--     psql -X -q -d realm_bench -f heavy/bench/realm.sql
 --
 -- Prints median and maximum in milliseconds, for leases of several kinds.
 

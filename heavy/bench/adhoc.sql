@@ -1,4 +1,4 @@
--- bench/adhoc.sql
+-- heavy/bench/adhoc.sql
 --		7. Queries as people type them and simple drivers send them: each parsed,
 --		planned and executed by itself, by the simple protocol.
 --

@@ -1,4 +1,4 @@
--- bench/nodes.sql
+-- heavy/bench/nodes.sql
 --		The cost of an ID for a session drawing from many nodes, in random order.
 --
 -- 128 nodes have a slot at the same time, so that of 1,024 nearly every one has to

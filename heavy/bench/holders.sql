@@ -1,7 +1,7 @@
 -- A holder of leases, which is a client of pgbench: one call, in a connection of its own.  It renews its
 -- lease, 30 times on average, and then ends: by a release, or without a word.  Its next call is lease().
 --
---     pgbench -n -C -M extended -c 300 -j 4 -R 15 -T 300 -D has_lease=0 -f bench/holders.sql
+--     pgbench -n -C -M extended -c 300 -j 4 -R 15 -T 300 -D has_lease=0 -f heavy/bench/holders.sql
 --
 -- pgbench serves its clients in turn: at 15 calls a second, each of 300 calls every 20 seconds.
 \set end random(1, 60)

@@ -1,4 +1,4 @@
--- bench/capacity.sql
+-- heavy/bench/capacity.sql
 --		6. The share of its format's IDs that a saturated node issues.
 --
 -- A node is driven until it runs ahead of the clock by the whole allowance and has

@@ -1,4 +1,4 @@
--- bench/peers.sql
+-- heavy/bench/peers.sql
 --		Other extensions that make IDs, beside scru64 and PostgreSQL's own: the cost of an ID
 --		(as in ids.sql), INSERT ... SELECT (as in inserts.sql), and the size of its table and
 --		index. Prints a table. The times are those of the processor, for machines that are

@@ -1,4 +1,4 @@
--- bench/setup.sql
+-- heavy/bench/setup.sql
 --		The benchmark's own objects: contenders, results, and the measuring procedure.
 --
 -- A subject is one question, such as the cost of an ID. Its contenders are

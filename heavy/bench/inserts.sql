@@ -1,4 +1,4 @@
--- bench/inserts.sql
+-- heavy/bench/inserts.sql
 --		2. INSERT ... SELECT with a DEFAULT primary key, its table's size, its index's
 --		size, its WAL, and COPY in. (Single rows: scripts/bench.)
 

@@ -1,4 +1,4 @@
--- bench/report.sql
+-- heavy/bench/report.sql
 --		The measurements, a row for each contender of a subject: the median of its rounds,
 --		its ratio to the median of the contender it is compared with, and the spread: the
 --		greatest minus the least round, of the median. "wanted" is the wanted ratio.

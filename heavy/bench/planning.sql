@@ -1,4 +1,4 @@
--- bench/planning.sql
+-- heavy/bench/planning.sql
 --		8. Planning of queries with very many conditions.
 --
 -- Each query is planned of IDs and of the bigints inside them, and not executed.

@@ -1,4 +1,4 @@
--- bench/watermark.sql
+-- heavy/bench/watermark.sql
 --		The cost of a call of scru64_watermark(), over a function of the server that
 --		returns a number it has ready.
 --

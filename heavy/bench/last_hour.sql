@@ -1,4 +1,4 @@
--- bench/last_hour.sql
+-- heavy/bench/last_hour.sql
 --		5. The rows of the last hour: by the ID alone, by a timestamptz with an index
 --		of its own, by the time inside a uuid v7, and by the least uuid v7 of that time.
 --
