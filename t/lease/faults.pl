@@ -84,6 +84,29 @@ like((try_generate($refused, "SET statement_timeout = '700 ms'; "))[1], qr/ERROR
 kill('CONT', postmaster_pid($realm));
 isnt(wait_for_lease($refused), '', 'it answers: a lease');
 
+# a worker that dies meanwhile, and there was a failure before
+SKIP:
+{
+	skip 'gdb is not installed', 3 if !has_gdb();
+	my $dir = PostgreSQL::Test::Utils::tempdir_short();
+	my $server = fleet_server($template, 'dies', fleet_lines($realm, realm => "host=$dir port=5999"));
+	my $session = open_session($server);
+
+	like(last_error($server, qr{No such file}), qr/No such file/, 'a realm that is not there');
+	my $deaf = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.5999", Listen => 5) or die "could not listen: $!";
+	$server->reload;
+	$server->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND query = 'talking with the realm'") or die 'the worker does not call the realm';
+	start_statement($session, 'SELECT scru64_generate()');
+	$server->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $session->{pid}") or die 'the session does not wait';
+	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
+	my $died = time();
+	like((try_statement($session, 'SELECT 1'))[1], qr/ERROR:  55000: this server has no lease/, 'who waits gets an error');
+	# and not after the 10 s that a session waits
+	cmp_ok(time() - $died, '<', 3, 'and does not wait for a worker that is dead');
+	$session->quit;
+	$server->stop;
+}
+
 # several hosts, and the first one is deaf: a machine that is gone, for example
 {
 	my $dir = PostgreSQL::Test::Utils::tempdir_short();

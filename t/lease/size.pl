@@ -100,8 +100,13 @@ $session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
 begin_streams($hot, $rate, 9, 1);
 ok(wait_until(\&is_leasing), 'the realm is slow to lease another');
 is(size_of($hot), $quiet, 'until then the old one goes on');
+# an ID that the realm has not heard of: the lease is not renewed after it
+my ($last_id) = try_generate($hot);
 $session->query_safe('ROLLBACK');
 ok(wait_until(sub { size_of($hot) == $busy }), 'then the other one');
+ok( wait_until(
+		sub { $realm->safe_psql('realm', "SELECT last_id >= '$last_id' FROM scru64_realm.ledger WHERE holder = 'hot' AND released_at IS NOT NULL ORDER BY released_at DESC LIMIT 1") eq 't' }),
+	'the old one is returned with its last ID');
 ok_streams('a slow realm');
 {
 	configure_server($hot, "scru64.lease_node_id_size_min = $quiet\n");

@@ -273,6 +273,16 @@ $one->query_safe('COMMIT');
 ($out, $err) = try_statement($two, 'SELECT 1');
 like($err, qr/ERROR:  55000: lease is not active/, 'who waits for a release cannot renew');
 
+# Nor can who waits until the lease is over.
+$id = $one->query_safe("SELECT lease_id FROM scru64_realm.lease(8, 'one', '1 hour')");
+$one->query_safe("BEGIN; SELECT scru64_realm.renew('$id', '3 hours')");
+start_statement($two, "SELECT scru64_realm.renew('$id')");
+wait_for_waiter('transactionid');
+$node->safe_psql('postgres', "UPDATE test_clock SET moved = moved + '2 hours'");
+$one->query_safe('ROLLBACK');
+($out, $err) = try_statement($two, 'SELECT 1');
+like($err, qr/ERROR:  55000: lease is not active/, 'who waits until the lease is over cannot renew');
+
 # Requests that are repeated at the same time: one lease, which those who wait get, too.
 my $request = '11111111-2222-4333-8444-555555555555';
 my $ask = "SELECT node_spec FROM scru64_realm.lease(8, 'one', request => '$request')";
