@@ -212,7 +212,7 @@ ceiling_load(void)
 					(errmsg("the ceiling of scru64 was lost"),
 					 errdetail("IDs start after %s, the clock plus \"%s\".",
 							   timestamptz_to_str(time_of_tick(ceiling)), "scru64.rollback_allowance"),
-					 errhint("They are above those of before if the clock was right then, and is now.")));
+					 errhint("They are above those of before if the clock was right then, and is now. Do not put an old file back: IDs would come again.")));
 		}
 		restart_above(ceiling);
 	}

@@ -238,6 +238,13 @@ SELECT id > '$last', extract(epoch FROM id::timestamptz - clock_timestamp()) BET
 		't|t', "$major, without: IDs are ahead of the clock by the allowance, so above what was issued");
 	like(slurp_file($without->logfile), qr/LOG: .* the ceiling of scru64 was lost/, "$major, without: the log says why");
 	check_data($without, $before, $answers);
+
+	# Too late for the recipe: the old ceiling is below the IDs that were issued.
+	my $issued = $without->safe_psql('everything', 'SELECT scru64_generate()');
+	$without->stop;
+	run_recipe($old, $without);
+	$without->start;
+	is($without->safe_psql('everything', "SELECT scru64_generate() > '$issued'"), 't', "$major, without: the recipe does not take IDs back");
 	$without->stop;
 
 	# With the recipe
