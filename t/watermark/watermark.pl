@@ -279,6 +279,30 @@ foreach my $case ([ 'statement', 0 ], [ 'statement', 200 ], [ 'cursor', 0 ], [ '
 	$_->quit foreach ($reader, $lock, $other);
 }
 
+# The server remembers 16 answers.  A session is told one that another session has found since the
+# first looked at the nodes, and the server forgets it before the first asks again.
+SKIP:
+{
+	skip 'gdb is not installed', 1 if !has_gdb();
+	my $reader = open_session($node);
+	my ($gdb, $told);
+
+	$reader->query_safe('SELECT scru64_watermark()');
+	$gdb = stop_at($node, $reader->{pid}, 'writers_bound');
+	start_statement($reader, 'SELECT scru64_watermark()');
+	ok(has_stopped($gdb), 'a session has looked at the nodes');
+	# a transaction without a number: the next snapshot is as the one before
+	$id = $node->safe_psql('postgres', "SET scru64.node_spec = '1/8'; SELECT scru64_generate()");
+	$before = watermark($node);
+	skip 'the debugger could not stop it there', 1 if !let_go($gdb);
+	$told = $reader->query_safe('SELECT');
+	is($told, $before, 'and is told what another one has found since');
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+	$node->safe_psql('postgres', 'DO $$ BEGIN FOR n IN 1 .. 20 LOOP PERFORM pg_current_xact_id(); COMMIT; PERFORM scru64_watermark(); END LOOP; END $$');
+	above_ok($reader->query_safe('SELECT scru64_watermark()'), $told, 'the server has forgotten it, and the session has not');
+	$reader->quit;
+}
+
 # A statement finds the watermark once, however often it asks: snapshot_position() looks through
 # the transactions of a snapshot.
 SKIP:
