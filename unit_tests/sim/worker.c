@@ -33,20 +33,28 @@ typedef struct Lease
 /* What becomes of a query: up to QUERY_REFUSED it changes nothing; of those below, half do. */
 typedef enum Fate
 {
-	QUERY_WARNED, QUERY_FAILED_AFTER_ROW, QUERY_REFUSED, QUERY_FATAL, QUERY_DISCONNECTED, QUERY_UNANSWERED,
+	QUERY_WARNED, QUERY_REFUSED, QUERY_FATAL, QUERY_DISCONNECTED, QUERY_UNANSWERED,
 	QUERY_DONE
 } Fate;
 
 HISTORY_LOCAL static Lease leases[MAX_LEASES] = {{0}};	/* from 1 on */
 HISTORY_LOCAL static int n_leases = 0, n_requests = 0;
 
-/* libpq's connection, and the answer to its query */
-PROCESS_LOCAL static ConnStatusType connection = CONNECTION_BAD;
-PROCESS_LOCAL static PQnoticeReceiver notice_receiver = NULL;
-PROCESS_LOCAL static void *notice_argument = NULL;
-PROCESS_LOCAL static PGTransactionStatusType query_status = PQTRANS_IDLE;
-PROCESS_LOCAL static int64 answered_at = 0;
-PROCESS_LOCAL static const ExecStatusType *next_result = NULL;	/* the last one is 0 */
+/* A connection; a lease is returned over a second one while the first one is open. */
+struct pg_conn
+{
+	bool		is_used;
+	ConnStatusType status;
+	PQnoticeReceiver receiver;
+	void	   *argument;		/* of the receiver */
+	PGTransactionStatusType query_status;
+	int64		answers_at;
+	const ExecStatusType *next_result;	/* the last one is 0 */
+};
+
+PROCESS_LOCAL static PGconn connections[2] = {{0}};
+
+/* The answer to the last query */
 PROCESS_LOCAL static const char *severity = NULL, *sqlstate = NULL;
 PROCESS_LOCAL static int n_fields = 0;
 PROCESS_LOCAL static char fields[5][FIELD_SIZE] = {{0}};
@@ -220,31 +228,37 @@ FN(PQconninfoOption *, PQconninfo, (PGconn *conn), return options;)
 PGconn *
 PQconnectStartParams(const char *const *keywords, const char *const *values, int expand_dbname)
 {
+	PGconn	   *conn = &connections[connections[0].is_used];
+
 	if (one_in(200))
 		raise_error(ERRCODE_OUT_OF_MEMORY, "the worker has failed");
-	connection = CONNECTION_STARTED;
-	query_status = PQTRANS_IDLE;
-	answered_at = now_ns + rnd_scale(MS, SEC);
-	return (PGconn *) &connection;
+	if (conn->is_used)
+		violation("a connection is not closed");
+	*conn = (PGconn) {.is_used = true, .status = CONNECTION_STARTED, .answers_at = now_ns + rnd_scale(MS, SEC)};
+	return conn;
 }
 
 FN(PostgresPollingStatusType, PQconnectPoll, (PGconn *conn),
-   connection = one_in(20) ? CONNECTION_BAD : CONNECTION_OK;
-   return connection == CONNECTION_OK ? PGRES_POLLING_OK : PGRES_POLLING_FAILED;)
-FN(ConnStatusType, PQstatus, (const PGconn *conn), return conn == NULL ? CONNECTION_BAD : connection;)
-FN(PGTransactionStatusType, PQtransactionStatus, (const PGconn *conn), return query_status;)
+   conn->status = one_in(20) ? CONNECTION_BAD : CONNECTION_OK;
+   return conn->status == CONNECTION_OK ? PGRES_POLLING_OK : PGRES_POLLING_FAILED;)
+FN(ConnStatusType, PQstatus, (const PGconn *conn), return conn == NULL ? CONNECTION_BAD : conn->status;)
+FN(PGTransactionStatusType, PQtransactionStatus, (const PGconn *conn),
+   return conn == NULL ? PQTRANS_UNKNOWN : conn->query_status;)
 FN(PQnoticeReceiver, PQsetNoticeReceiver, (PGconn *conn, PQnoticeReceiver receiver, void *argument),
-   notice_receiver = receiver; notice_argument = argument; return NULL;)
+   conn->receiver = receiver; conn->argument = argument; return NULL;)
+FN(int, PQsocket, (const PGconn *conn), return (int) (conn - connections);)
+FN(void, PQfinish, (PGconn *conn), if (conn != NULL) conn->is_used = false;)
 
 int
 WaitLatchOrSocket(Latch *latch, int events, pgsocket socket, long timeout_ms, uint32 wait_event)
 {
-	int64		until = Min(now_ns + timeout_ms * MS, answered_at);
+	int64		ready_at = connections[socket].answers_at;
+	int64		until = Min(now_ns + timeout_ms * MS, ready_at);
 
 	check_wait();
 	while (!latch->is_set && now_ns < until)
 		sleep_until(until, latch);
-	return (latch->is_set ? WL_LATCH_SET : 0) | (now_ns >= answered_at ? events & WL_SOCKET_MASK : 0);
+	return (latch->is_set ? WL_LATCH_SET : 0) | (now_ns >= ready_at ? events & WL_SOCKET_MASK : 0);
 }
 
 int
@@ -255,26 +269,24 @@ PQsendQueryParams(PGconn *conn, const char *sql, int n, const Oid *types, const 
 	static const ExecStatusType error[] = {PGRES_FATAL_ERROR, 0};
 	Fate		fate = one_in(6) ? (Fate) rnd(QUERY_DONE) : QUERY_DONE;
 
-	if (query_status != PQTRANS_IDLE)
+	if (conn->query_status != PQTRANS_IDLE)
 		return 0;
 	take_time();
 	sqlstate = fate == QUERY_REFUSED ? "55P03" :
 		execute(sql, params, fate == QUERY_DONE || (fate > QUERY_REFUSED && one_in(2)));
-	next_result = row;
+	conn->next_result = row;
 	severity = fate == QUERY_WARNED ? "WARNING" : "NOTICE";
-	notice_receiver(notice_argument, NULL);
+	conn->receiver(conn->argument, NULL);
 	severity = fate == QUERY_FATAL ? "FATAL" : fate == QUERY_DISCONNECTED ? NULL : "ERROR";
-	if (fate == QUERY_FAILED_AFTER_ROW && sqlstate == NULL)
-		sqlstate = "40001";
 	if (fate == QUERY_FATAL || fate == QUERY_DISCONNECTED || sqlstate != NULL)
-		next_result = error;
-	query_status = PQTRANS_ACTIVE;
+		conn->next_result = error;
+	conn->query_status = PQTRANS_ACTIVE;
 	take_time();
-	answered_at = fate == QUERY_UNANSWERED ? NEVER : now_ns + rnd_scale(MS, SEC);
+	conn->answers_at = fate == QUERY_UNANSWERED ? NEVER : now_ns + rnd_scale(MS, SEC);
 	return 1;
 }
 
-FN(int, PQisBusy, (PGconn *conn), return now_ns < answered_at;)
+FN(int, PQisBusy, (PGconn *conn), return now_ns < conn->answers_at;)
 FN(ExecStatusType, PQresultStatus, (const PGresult *result), return *(const ExecStatusType *) result;)
 FN(char *, PQresultErrorField, (const PGresult *result, int field),
    return unconstify(char *, field == PG_DIAG_SEVERITY_NONLOCALIZED ? severity : sqlstate);)
@@ -285,9 +297,9 @@ FN(int, PQgetlength, (const PGresult *result, int row, int field), return (int) 
 PGresult *
 PQgetResult(PGconn *conn)
 {
-	if (*next_result != 0)
-		return (PGresult *) next_result++;
-	query_status = PQTRANS_IDLE;
+	if (*conn->next_result != 0)
+		return (PGresult *) conn->next_result++;
+	conn->query_status = PQTRANS_IDLE;
 	return NULL;
 }
 
