@@ -83,7 +83,7 @@ sub test_workers
 		skip 'before 15.9, 16.5 and 17.1, of November 2024, no parallel worker defines a setting', 5
 		  if $version < 15.9 || $version >= 16 && $version < 16.5 || $version >= 17 && $version < 17.1;
 
-		outcome_is("$ask; $used; $show", "255/8 $servers 255 $servers", 'in a parallel worker', user => 'app');
+		outcome_is("$ask; $used; $show", "10/8 $servers 10 $servers", 'in a parallel worker', user => 'app');
 		outcome_is("SET scru64.rollback_allowance = '1h'; $ask", 'WARNING 55P02 ERROR 55P02', 'SET, in a parallel worker', user => 'app', refused('rollback_allowance', 'session'));
 		outcome_is("$ask; $used", 'WARNING 55P02 ERROR 55P02 WARNING 55P02 ERROR 55P02', 'value of a role, in a parallel worker', user => 'own', refused('rollback_allowance', 'user'));
 	}
@@ -101,7 +101,6 @@ sub test_sources
 		"255 $servers t 7 255", 'environment variable, previous ID: continues after it');
 	if (!$preload)
 	{
-		test_workers();
 		# the node of the variable may be a different one than the configured
 		local $ENV{PGOPTIONS} = '-c scru64.node_spec=20/8';
 		outcome_is($used, 'WARNING 42501 ERROR 55000', 'start-up options give no other node, nor that of the variable', user => 'app',
@@ -114,6 +113,7 @@ sub test_sources
 	$node->append_conf('postgresql.conf', "scru64.node_spec = '10/8'\n");
 	$node->reload;
 	comes_to($running, $used, 10, 'postgresql.conf goes before the environment variable, by reload');
+	test_workers() if !$preload;
 	# another parameter tells when the file was read
 	$node->append_conf('postgresql.conf', "scru64.node_spec = '42/0'\ndeadlock_timeout = '$timeout'\n");
 	$node->reload;
@@ -145,7 +145,7 @@ SELECT scru64_max(now() + '8 s');
 ));
 outcome_is($used, 'WARNING 55P02 ERROR 55P02', 'value of all roles', user => 'app', refused('lease_holder', 'global'));
 $node->safe_psql('postgres', 'ALTER ROLE ALL RESET scru64.lease_holder');
-# all but realm, which would make the server lease
+# all but realm, which would make the server lease a node
 $node->append_conf(
 	'postgresql.conf', qq(
 scru64.rollback_allowance = '20s'
