@@ -10,7 +10,7 @@ use Fcntl qw(O_CREAT O_WRONLY);
 use Scru64Test;
 
 our @EXPORT = qw(
-	$give_sql add_standby attach_gdb can_set_clock catch_up copy_server crash end_load finish_load flushes_of give
+	$give_sql add_standby attach_gdb can_set_clock catch_up compile_library copy_server crash end_load finish_load flushes_of give
 	give_until_given has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_again kill_server leave_behind
 	let_go log_counts logged make_disk make_template number_of_ids page_file record_ids record_load record_problems
 	refused_ok release_flushes replace_file run_again set_clock set_load slow_flushes_for soon start_load start_server
