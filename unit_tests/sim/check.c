@@ -8,6 +8,7 @@
  *	  flushed ceiling (where the session waits for the standby, at or below the standby's).
  *	- No row below a watermark becomes visible after the snapshot of the watermark, which never
  *	  falls for a session, nor by a crash, and is at or below the first ID after a restart.
+ *	  A snapshot has one watermark, however often its session asks.
  *	- No ceiling is written that a clock of before scru64_set_ceiling() asks for, nor again and
  *	  again in a call.
  *
@@ -86,6 +87,7 @@ PROCESS_LOCAL static bool is_setting = false;
 PROCESS_LOCAL static uint64 min_of_chain = 0, setting = 0, last_watermark = 0;
 PROCESS_LOCAL static int node_set_count = 0;	/* set_count when the session got its node */
 PROCESS_LOCAL static uint32 last_restarts = 0;
+PROCESS_LOCAL uint64 snapshot_watermark = 0;	/* of the session's snapshot; 0: not yet */
 
 /* The watermark may go back: those of before are about other IDs. */
 FN(static void, forget_watermarks, (void), set_count++; greatest_watermark = before_crash = 0;)
@@ -269,6 +271,10 @@ got_watermark(uint64 watermark, uint64 visible_at, int set_count_then)
 {
 	note_restarts();
 	trace("watermark " UINT64_FORMAT " of tick " UINT64_FORMAT, watermark, scru64_get_timestamp(watermark));
+	if (snapshot_watermark != 0 && watermark != snapshot_watermark)
+		violation("a snapshot has two watermarks, " UINT64_FORMAT " and " UINT64_FORMAT, snapshot_watermark,
+				  watermark);
+	snapshot_watermark = watermark;
 	if (call_set_count != set_count || set_count_then != set_count)
 		return;
 	check_missed(watermark, visible_at, 0);

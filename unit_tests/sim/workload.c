@@ -290,6 +290,7 @@ take_snapshot(void)
 		MyProc->xmin = InvalidTransactionId;
 	GetSnapshotData(&active_snapshot);
 	snapshot_visible = visible_count;
+	snapshot_watermark = 0;
 	has_snapshot = true;
 }
 
