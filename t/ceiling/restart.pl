@@ -115,7 +115,7 @@ foreach my $small ('1s', '7s')
 	$node->restart;
 	if ($small eq '1s')
 	{
-		refused_ok($node, '6/20', qr/ERROR:  58000: .*\nDETAIL:  .*\nHINT:  .*scru64_set_ceiling/, 'allowance much lowered');
+		refused_ok($node, '6/20', qr/ERROR:  58000: .*\nDETAIL:  .*\nHINT:  .*scru64\.rollback_allowance/, 'allowance much lowered');
 	}
 	else
 	{
