@@ -52,7 +52,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA scru64_realm TO fleet');
 # What is wrong with the lease worker's library, and what is said of it
 my @broken = (
 	[ 'that cannot be loaded', 'no library', qr/could not load library "[^"]*\Q$worker\E"/ ],
-	[ 'that is gone', undef, qr/could not access file "(\$libdir\/)?scru64_lease_\d+"/ ]);
+	[ 'that is gone', undef, qr/could not access file "(?:\$libdir\/)?scru64_lease_\d+"/ ]);
 
 # A server that preloads the library starts with a broken one, and no session asks for an
 # ID.  It is mended now: see the end.
