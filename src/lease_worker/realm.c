@@ -260,11 +260,13 @@ realm_close(RealmCall *call)
 bool
 realm_problem(RealmCall *call, const char *text)
 {
+	const char *problem = "the realm does not answer";
+
 	if (call->received > MAX_RECEIVED)
-		text = "the realm's answer is too long";
-	else if (text == NULL || *text == '\0')
-		text = "the realm does not answer";
-	scru64_lease_copy_text(call->problem, text, LEASE_TEXT_LEN);
+		problem = "the realm's answer is too long";
+	else if (text != NULL && *text != '\0')
+		problem = text;
+	scru64_lease_copy_text(call->problem, problem, LEASE_TEXT_LEN);
 	return false;
 }
 
