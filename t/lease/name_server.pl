@@ -35,10 +35,13 @@ ok(waits_for($server, $session, 'ProcSignalBarrier'), 'DROP DATABASE waits');
 unlink($file) or die "could not remove $file: $!";
 is($session->query_safe('SELECT count(*) FROM pg_database WHERE datname = $$one$$'), '0', 'until the name server answers');
 
-append_to_file($file, '');
+# While names are refused at once, the worker gets the new setting.
 realm_is('host=realm.example hostaddr=127.0.0.1 port=5999');
 $server->reload;
 ok(wait_until(sub { lease_sql($server, 'last_error') =~ /127\.0\.0\.1/ }), 'hostaddr: the worker gets as far as the realm');
+append_to_file($file, '');
+my $failures = lease_sql($server, 'failures');
+ok(wait_until(sub { lease_sql($server, 'failures') > $failures }), '... and again while name servers do not answer');
 is(error_of($server, 'DROP DATABASE two'), '', 'hostaddr: DROP DATABASE does not wait');
 $session->quit;
 $server->stop;
