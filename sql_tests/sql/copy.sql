@@ -152,9 +152,9 @@ SELECT code, message FROM test.error_of('EXPLAIN SELECT FROM scru64_given WHERE 
 ROLLBACK;
 
 --
--- SQL does not get at the functions.
+-- SQL does not get at the functions; minors of PostgreSQL differ in how they say so.
 --
-SELECT statement, code, message
+SELECT statement, code IN ('0A000', '42846', '42883') AS is_refused
 FROM unnest(ARRAY[
 	'SELECT scru64_generate_in_copy(NULL)',
 	'SELECT scru64_generate_in_copy(NULL::internal)',
