@@ -100,8 +100,9 @@ at_report(ErrorData *edata)
  * the session would leave what is committed unacknowledged.  (A subtransaction that ends is
  * not "in a transaction" either, but its transaction goes on.)
  *
- * A session that sends an error to a client which does not read, cannot be terminated: it holds
- * interrupts, as this handler does.  The second time, the connection is ended.
+ * While a session sends an error to a client that does not read, the session holds interrupts, and
+ * cannot be terminated.  (This handler holds interrupts, too, once.)  The second time, end the
+ * connection: the session's write fails.
  */
 static void
 terminate_session(void)

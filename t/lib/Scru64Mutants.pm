@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use Scru64Scripts;
 
 our @EXPORT = qw(broken mutants);
 
@@ -35,16 +36,12 @@ sub mutants
 	return @mutants;
 }
 
-# The statement that creates a function of the realm, in the newest script that has one
+# The statement that creates a function of the realm, the last one that the scripts have
 sub realm_function
 {
 	my ($top, $function) = @_;
-	my $version = sub { $_[0] =~ /(\d+)\.(\d+)\.sql$/ ? $1 * 1000 + $2 : 0 };
 
-	foreach my $script (sort { $version->($b) <=> $version->($a) } glob("$top/sql/scru64_realm--*.sql"))
-	{
-		return $1 if text_of($script) =~ /^CREATE (?:OR REPLACE )?(FUNCTION (?:scru64_realm\.)?\Q$function\E\(.*?)(?=^(?:CREATE|COMMENT|SELECT|--))/ms;
-	}
+	return $1 if scripts_of($top, 'scru64_realm') =~ /.*^CREATE (?:OR REPLACE )?(FUNCTION (?:scru64_realm\.)?\Q$function\E\(.*?)(?=^(?:CREATE|COMMENT|SELECT|--))/ms;
 	die "there is no function $function\n";
 }
 

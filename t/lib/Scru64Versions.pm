@@ -12,9 +12,7 @@ use File::Path qw(make_path);
 use Scru64Fault qw(replace_file);
 use Scru64Test;
 
-our @EXPORT = qw(
-	built_libraries cannot_build copy_sources current_libraries install_libraries make_installation patch scripts_of
-);
+our @EXPORT = qw(built_libraries cannot_build copy_sources current_libraries install_libraries make_installation patch);
 
 # The folder that pg_config tells
 sub folder_of
@@ -49,17 +47,6 @@ sub make_installation
 	return { path => $root . dirname($bin), bin => "$root$bin", extensions => $extensions, libraries => "$root$lib" };
 }
 
-# The scripts that make an extension, as one text: the base script, then what each later version
-# changes
-sub scripts_of
-{
-	my ($name) = @_;
-	my @scripts = glob(dirname(__FILE__) . "/../../sql/$name--*.sql");
-	my %place = map { $_ => /(\d+)\.(\d+)\.sql$/ ? $1 * 1000 + $2 : die "$_ has no version" } @scripts;
-
-	return join('', map { slurp_file($_) } sort { $place{$a} <=> $place{$b} } @scripts);
-}
-
 # Libraries by their names, for install_libraries()
 sub libraries_of
 {
@@ -76,7 +63,7 @@ sub current_libraries
 	return libraries_of("$lib/scru64.so", glob("$lib/scru64_lease_*.so"));
 }
 
-# Install libraries as make install does: who opens one has the old or the new one.
+# Install libraries as packages do: a process that opens one has the old or the new one.
 sub install_libraries
 {
 	my ($installation, %libraries) = @_;
@@ -118,7 +105,7 @@ sub copy_sources
 				copy($_, $to) or die "could not copy $_: $!";
 			}
 		},
-		map { "$top/$_" } qw(src sql scripts Makefile), map { basename($_) } glob("$top/*.control"));
+		map { "$top/$_" } qw(src sql Makefile), map { basename($_) } glob("$top/*.control"));
 	return $copy;
 }
 

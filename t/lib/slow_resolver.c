@@ -3,9 +3,8 @@
  * slow_resolver.c
  *		Name servers that do not answer, for tests: to be preloaded into a server.
  *
- * There is no address of a name that ends with ".example".  As long as there is a file,
- * SLOW_RESOLVER, the answer does not come.  Whoever asks makes another one,
- * SLOW_RESOLVER.log, before.
+ * A name that ends with ".example" has no address.  As long as there is a file, SLOW_RESOLVER,
+ * no answer comes.  A process that asks makes another file, SLOW_RESOLVER.log, before.
  *
  *-------------------------------------------------------------------------
  */

@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
 use Scru64Fault;
+use Scru64Scripts;
 use Scru64Test;
 use Scru64Versions;
 
@@ -67,7 +68,7 @@ patch($sources, $page, qr/\.ceiling = ceiling\n/, sub { ".ceiling = ceiling,\n\t
 patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == CEILING_VERSION && contents->novelty != 4711) ||" });
 my %new_page = built_libraries($sources);
 
-my ($columns, $properties) = scripts_of('scru64') =~ /.*^CREATE FUNCTION scru64_generators\((.*?)\n\) RETURNS SETOF record AS 'MODULE_PATHNAME' (.*?;)/ms
+my ($columns, $properties) = scripts_of("$FindBin::RealBin/../..", 'scru64') =~ /.*^CREATE FUNCTION scru64_generators\((.*?)\n\) RETURNS SETOF record AS 'MODULE_PATHNAME' (.*?;)/ms
   or die 'no script has a function scru64_generators';
 my $update = <<"END";
 CREATE FUNCTION scru64_novelty() RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;

@@ -7,6 +7,7 @@
 use File::Basename;
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
+use Scru64Scripts;
 use Scru64Test;
 use Scru64Versions;
 
@@ -102,7 +103,7 @@ foreach my $change (
 	[ 'what the library has not', qr/'MODULE_PATHNAME', 'scru64_generate_count'/, sub { "'MODULE_PATHNAME', 'scru64_gone'" }, qr/ERROR: .*"scru64_gone"/ ])
 {
 	my ($what, $pattern, $replacement, $found) = @{$change};
-	my $script = scripts_of('scru64');
+	my $script = scripts_of("$FindBin::RealBin/../..", 'scru64');
 	my $version = '0.' . ++$number;
 
 	$script =~ s/$pattern/$replacement->()/e or die "the script has no $pattern";
