@@ -41,7 +41,8 @@ is( $subscriber->safe_psql('postgres', q(
 SELECT count(*), count(DISTINCT id), min(scru64_node_ctr(id) >> 16), max(scru64_node_ctr(id) >> 16)
 FROM (SELECT received AS id FROM event UNION ALL SELECT id FROM noted) AS ids)),
 	'1000|1000|2|2', 'with IDs of its node, by a default and by a trigger');
-is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM noted WHERE id < scru64_watermark()'), '500', 'the watermark is above the rows');
+ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 500 FROM noted WHERE id < scru64_watermark()'),
+	'the watermark is above the rows');
 is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM scru64_transactions()'), '0', 'and nothing holds it back');
 
 $_->stop foreach ($subscriber, $publisher);
