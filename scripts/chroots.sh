@@ -1,9 +1,8 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 #
 # chroots.sh
-#		What scripts/test-matrix, scripts/test-arch, scripts/test-pg-upgrade,
-#		scripts/test-neighbours and scripts/release have in common: Debian's releases,
-#		each in a folder of its own.
+#		What scripts/heavy and scripts/release have in common: Debian's releases, each in a
+#		folder of its own.
 #
 # To be sourced after common.sh, which sets the variables that are not set here.
 #
@@ -15,9 +14,9 @@
 # with this machine, and the packages that they download.
 
 # Oldest PostgreSQL first.  "experimental" is sid with the PostgreSQL of experimental.
-# A script that has others says so.  There are more trees: those of make_built().
+# A test that has others says so.
 all_releases=(bookworm trixie forky experimental)
-# Run only if they are named
+# Only if they are named
 more_releases=()
 readonly experimental_postgresql=postgresql-19
 
@@ -124,19 +123,6 @@ enter_quietly()
 	fi
 }
 
-# The same, with the output shown and appended to $log.
-enter_shown()
-{
-	local shown tee
-
-	# no pipe, so that a signal gets through
-	exec {shown}> >(tee -a "$log")
-	tee=$!
-	enter "$@" >&"$shown" 2>&1 || say "not ok: it ended with an error" >&"$shown"
-	exec {shown}>&-
-	wait "$tee" || true
-}
-
 # Run one of these functions with the rights and the shared memory that Docker gives a container.
 in_container()
 {
@@ -165,8 +151,7 @@ keep_archives()
 }
 
 # See to it that the cache has the pristine tree of a release, of an architecture, or
-# of what is built.  One more build is a line here, and a name in more_releases of
-# scripts/test-matrix.
+# of what is built.  One more build is a line here, and a name in scripts/heavy.
 make_pristine()
 {
 	local lock
@@ -288,6 +273,19 @@ remove_copy()
 	rm -rf --one-file-system "${root:?}"
 }
 
+# Run a command in a copy of a release that has the checkout at /scru64.
+in_copy()
+{
+	local root root_release status=0
+
+	make_copy "$1" "$1" || return
+	copy_checkout "$root/scru64" || return
+	shift
+	enter "$root" "$@" || status=$?
+	remove_copy
+	return "$status"
+}
+
 # ---------------------------------------------------------------------------
 # The table at the end
 # ---------------------------------------------------------------------------
@@ -295,32 +293,33 @@ remove_copy()
 declare -a table=()
 all_passed=true
 
-# Run a command that closes with "N passed, N failed" and the name of what it ran
-# on before that, in "PostgreSQL: NAME, ...", and add a row to the table.
+# Run a command and add a row to the table: its closing line "N passed, N failed", or else its
+# lines "ok: ..." and "not ok: ..."; and on what it ran, if it prints "PostgreSQL: NAME, ...".
 row()
 {
-	local name=$1 log=$cache/log/$1 began=$SECONDS result server status=0 time
+	local name=$1 log=$cache/log/$1 began=$SECONDS server status=0 time
 
 	shift
 	say "$name: running; it prints into $log."
 	"$@" >"$log" 2>&1 || status=$?
-	result=$(tail -n 1 "$log" | sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
+	passed='' failed=''
+	read -r passed failed < <(tail -n 1 "$log" | sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p') || count_in "$log"
+	((status == 0 || failed > 0)) || failed=1
 	server=$(sed -n 's/^PostgreSQL: \(.*\), .*/\1/p' "$log" | head -n 1)
-	if [[ -z $result || $result == "0 "* || $result != *" 0" ]] || ((status != 0)); then
+	if ((failed > 0 || passed == 0)); then
 		all_passed=false
 		grep -E '^(not ok|not ok: .*|#? *Failed test|.* No subtests run|.*[1-9][0-9]* failed)' "$log" || tail -n 20 "$log"
 	fi
-	result=${result:-- -}
 	time=$((SECONDS - began))
-	table+=("$(printf '%-12s %-34s %8s %8s %5d:%02d' "$name" "${server:--}" "${result% *}" "${result#* }" \
+	table+=("$(printf '%-20s %-34s %8s %8s %5d:%02d' "$name" "${server:--}" "$passed" "$failed" \
 		$((time / 60)) $((time % 60)))")
 }
 
-# Print the table, whose first column gets this name.  False if anything failed.
+# Print the table.  False if anything failed.
 print_table()
 {
 	say ""
-	printf '%-12s %-34s %8s %8s %8s\n' "$1" PostgreSQL passed failed time
+	printf '%-20s %-34s %8s %8s %8s\n' "" PostgreSQL passed failed time
 	printf '%s\n' "${table[@]}"
 	$all_passed
 }
@@ -337,23 +336,6 @@ begin_chroots()
 	choose_releases "$@"
 	make_copies
 	mkdir -p "$cache/log"
-}
-
-# Run test_release for each of them, and close with the lines "ok: ..." and "not ok: ..." that
-# it has left in $log.
-test_releases()
-{
-	local release
-
-	begin_chroots "$@"
-	log=$work/log/releases
-	for release in "${releases[@]}"; do
-		say ""
-		say "== $release =="
-		test_release "$release"
-	done
-	count_in "$log"
-	finish "$passed" "$failed"
 }
 
 # The folder of this run's copies.  Those of runs that were killed are removed.

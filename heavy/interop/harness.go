@@ -61,7 +61,7 @@ func check(err error) {
 	}
 }
 
-// The end, which scripts/interop waits for.  ids: the ordered ones, as the server orders them
+// The end, which scripts/heavy interop waits for.  ids: the ordered ones, as the server orders them
 func done(ids []string) {
 	isEqual(ids, ordered, "the server's order")
 	fmt.Println("done")

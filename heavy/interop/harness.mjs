@@ -135,7 +135,7 @@ export async function ask({ insert, find, any, register, failure: errorOf = fail
   return first;
 }
 
-// The end, which scripts/interop waits for: IDs go in and come out, in the server's order.
+// The end, which scripts/heavy interop waits for: IDs go in and come out, in the server's order.
 export async function done({ insert, find, end }) {
   await insert([...ORDERED].reverse().filter((id) => id !== ID).map((id) => ({ id, what: 'ordered' })));
   const ids = (await find('>=', ORDERED[0])).map((row) => row.id);

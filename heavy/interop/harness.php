@@ -73,7 +73,7 @@ function ask(): string
     return $first;
 }
 
-// The end, which scripts/interop waits for.  ids: all of the table event, in the server's order,
+// The end, which scripts/heavy interop waits for.  ids: all of the table event, in the server's order,
 // as the client has them
 function done(array $ids): void
 {

@@ -89,7 +89,7 @@ def ask(values, bad, uncast=None, time="", any="", array=list, lists=False):
 
 
 def done(ids=None, table="event"):
-    """The end, which scripts/interop waits for. ids: all of the table, in the server's order, as the client has them"""
+    """The end, which scripts/heavy interop waits for. ids: all of the table, in the server's order, as the client has them"""
     if ids is not None:
         is_equal(ids, psql(f"SELECT id FROM {table} ORDER BY id"), "the server's order")
         is_equal(sorted(ids), ids, "it is the order of the strings")

@@ -33,7 +33,7 @@ rescue StandardError => error
   (error.cause || error).class
 end
 
-# The end, which scripts/interop waits for.  ids: all of the table, in the server's order, as the
+# The end, which scripts/heavy interop waits for.  ids: all of the table, in the server's order, as the
 # client has them
 def done(ids, table = "events")
   is_equal(ids, psql("SELECT id FROM #{table} ORDER BY id"), "the server's order")

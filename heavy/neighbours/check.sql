@@ -1,6 +1,6 @@
 -- check.sql
 --		Used by the tests beside this file: check(what, holds) gives the line that
---		scripts/test-neighbours counts. A file that ends with an error has failed.
+--		scripts/heavy counts. A file that ends with an error has failed.
 
 \set ON_ERROR_STOP on
 \set QUIET on

@@ -1,24 +1,12 @@
-#!/usr/bin/env bash
+# shellcheck shell=bash disable=SC2034,SC2154
 #
-# Usage: scripts/test-examples [RELEASE...]
+# outside.sh
+#		The images of examples/ are built, and containers of them run, with podman and
+#		podman-compose.  That for CloudNativePG is of PostgreSQL 18; CloudNativePG itself is
+#		not run.  A copy of the Debian release stands in for the official images: no
+#		registry of images is asked.
 #
-# Builds the images of examples/ and runs containers of them with podman and
-# podman-compose, with PostgreSQL 17 (trixie) and 18 (forky), or those that are named.
-# That for CloudNativePG is of 18. A copy of the Debian release stands in for the official
-# images: no registry of images is asked. CloudNativePG itself is not run. Before that, the
-# release's sql_exporter and promtool try the queries and alerts for Prometheus.
-#
-# The last line is the number of checks that passed and failed; the exit status is 0 if
-# none failed.
-
-# shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-# shellcheck source-path=SCRIPTDIR source=chroots.sh
-. "$top/scripts/chroots.sh"
-
-all_releases=(trixie forky)
-
-[[ ${1:-} != -* ]] || usage "$@"
+# To be sourced by scripts/heavy.
 
 # Where podman has everything of a release, so that nothing of it outlives this run.  Resource limits
 # that podman would raise are as low as anybody's.
@@ -61,7 +49,7 @@ contained()
 make_stand_in()
 {
 	rm -rf "$root"/usr/lib/llvm* "$root"/usr/lib/postgresql/*/lib/{bitcode,llvmjit*} "$root"/usr/share/{doc,locale,man}
-	install -m 755 examples/test/docker-entrypoint.sh "$root/usr/local/bin/"
+	install -m 755 heavy/examples/docker-entrypoint.sh "$root/usr/local/bin/"
 	mkdir -p "$root/docker-entrypoint-initdb.d"
 	enter "$root" install -d -o postgres -g postgres -m 3777 /run/postgresql
 	tar -C "$root" --exclude=./var/cache/apt/archives -cf "$copies/base.tar" . &&
@@ -80,41 +68,37 @@ build_image()
 		-f "$copies/scru64/$1" -t "$2" --build-arg "BASE=postgres:$major" "$copies/scru64"
 }
 
-test_release()
+test_containers()
 {
-	local major
-
-	make_copy "$1" "$1"
-	copy_checkout "$root/scru64"
-	enter "$root" /scru64/examples/test/prometheus || say "not ok: $1: Prometheus"
-	remove_copy
+	local major root root_release
 
 	configure_podman "$1"
-	make_copy "$1" "$1"
+	make_copy "$1" "$1" || return
+	copy_checkout "$copies/scru64" || return
 	major=$(basename "$root"/usr/lib/postgresql/*)
-	check "PostgreSQL $major: a base image can be made" make_stand_in || return 0
-	check "PostgreSQL $major: examples/Dockerfile" build_image examples/Dockerfile postgres-scru64 || return 0
+	check "PostgreSQL $major: a base image can be made" make_stand_in || return
+	check "PostgreSQL $major: examples/Dockerfile" build_image examples/Dockerfile postgres-scru64 || return
 	if ((major >= 18)); then
-		check "PostgreSQL $major: examples/cloudnativepg/Dockerfile" build_image examples/cloudnativepg/Dockerfile scru64-extension || return 0
+		check "PostgreSQL $major: examples/cloudnativepg/Dockerfile" build_image examples/cloudnativepg/Dockerfile scru64-extension || return
 	fi
-	contained unshare --net "$copies/scru64/examples/test/run" "$major" || say "not ok: PostgreSQL $major: it ended with an error"
+	contained unshare --net "$copies/scru64/heavy/examples/containers" "$major" || return
 	remove_copy
 	rm -rf --one-file-system "$copies/podman.$1"
 }
 
-begin_chroots "$@"
-provide_programs iptables openssl podman podman-compose
-# The network of containers; its programs are not in PATH.
-if [[ ! -x /usr/lib/podman/netavark || ! -x /usr/lib/podman/aardvark-dns ]]; then
-	apt_update
-	plan_install netavark aardvark-dns
-	apt_install
-fi
-copy_checkout "$copies/scru64"
-log=$work/log/examples
-for release in "${releases[@]}"; do
-	test_release "$release" | tee -a "$log"
-done
+test_releases()
+{
+	local release
 
-count_in "$log"
-finish "$passed" "$failed"
+	provide_programs iptables openssl podman podman-compose
+	# The network of containers; its programs are not in PATH.
+	if [[ ! -x /usr/lib/podman/netavark || ! -x /usr/lib/podman/aardvark-dns ]]; then
+		apt_update
+		plan_install netavark aardvark-dns
+		apt_install
+	fi
+	for release in "${releases[@]}"; do
+		row "prometheus-$release" in_copy "$release" /scru64/heavy/examples/prometheus
+		row "examples-$release" test_containers "$release"
+	done
+}

@@ -1,8 +1,8 @@
 -- citus.sql
---		The claims of doc/distributed.md about Citus. scripts/test-citus runs it on a coordinator
---		and two workers leasing their nodes from a realm.
+--		The claims of doc/distributed.md about Citus, for run: on a coordinator and two workers
+--		leasing their nodes from a realm.
 
-\ir check.sql
+\ir ../neighbours/check.sql
 
 -- The plan of a query, in one line
 CREATE FUNCTION plan(query text, options text DEFAULT 'COSTS OFF') RETURNS text
