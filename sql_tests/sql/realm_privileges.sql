@@ -197,6 +197,12 @@ CREATE FUNCTION trap.clock() RETURNS timestamptz LANGUAGE sql AS 'SELECT trap.cl
 CREATE FUNCTION trap.note_failover() RETURNS void LANGUAGE sql AS 'SELECT trap.spring()';
 CREATE TYPE trap.failover AS (a integer);
 CREATE TABLE trap.allocator ();
+-- in a superuser's session, not as the superuser
+CREATE MATERIALIZED VIEW trap.leases AS SELECT lease_id FROM scru64_realm.lease(8, 'trap', '1000 years') WITH NO DATA;
+RESET SESSION AUTHORIZATION;
+REFRESH MATERIALIZED VIEW trap.leases;
+\echo :SQLSTATE
+DROP MATERIALIZED VIEW trap.leases;
 \c -
 SET lc_messages = 'C';
 SET SESSION AUTHORIZATION regress_realm_app;

@@ -218,6 +218,21 @@ watch_transaction(void)
 }
 
 /*
+ * Indexes and materialized views call as their owner, but in the session of any role: a
+ * superuser's REFRESH, or autovacuum.  A realm takes the role of the session for the caller.
+ */
+static void
+must_not_be_restricted(void)
+{
+	if (InSecurityRestrictedOperation())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot execute functions that change a realm within security-restricted operation"),
+				 errdetail("An index or a materialized view may call in the session of another role than its owner."),
+				 errhint("Call the function in a transaction of its own, and commit that.")));
+}
+
+/*
  * scru64_realm_internal.keep_durable() -> void
  *
  * The commit of this transaction is acknowledged when it is on disk, and on those of synchronous
@@ -229,6 +244,7 @@ scru64_keep_durable(PG_FUNCTION_ARGS)
 	(void) fcinfo;
 	watch_transaction();
 	PreventCommandDuringRecovery("functions that change a realm");
+	must_not_be_restricted();
 	(void) GetTopFullTransactionId();
 	is_durable = true;
 	PG_RETURN_VOID();
