@@ -198,7 +198,9 @@ at_transaction_end(XactEvent event, void *arg)
 		default:
 			end_timeout();
 			is_durable = false;
-			is_terminated = false;
+			/* not after an abort: the session is yet to end, and to say why */
+			if (event == XACT_EVENT_COMMIT)
+				is_terminated = false;
 	}
 }
 

@@ -95,6 +95,7 @@ foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 {
 	my ($holder, $session) = (open_session($realm), open_session($realm));
 	my $psql = $session->{run}{KIDS}[0]{PID};
+	my $log = -s $realm->logfile;
 
 	$holder->query_safe('SELECT pg_advisory_lock(1)');
 	start_statement($session, "BEGIN; SELECT count(*) FROM $calls{lease}; DO 'BEGIN PERFORM pg_advisory_lock(1); RAISE EXCEPTION ''%'', repeat(''x'', 5000000); END'");
@@ -107,6 +108,7 @@ foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 		kill('ALRM', $session->{pid});
 		return $realm->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{pid}") eq '0';
 	}), 'who does not read an error is terminated');
+	like(slurp_file($realm->logfile, $log), qr/FATAL:  transaction was open for too long.*\n.*DETAIL:  /, '... and the log is told why');
 	kill('CONT', $psql);
 	eval { $session->quit };
 	unlike(active(), qr/late/, '... and has leased nothing');
