@@ -211,11 +211,12 @@ watch_transaction(void)
 
 	if (is_watching)
 		return;
-	prev_emit_log_hook = emit_log_hook;
-	emit_log_hook = at_report;
 	timeout = RegisterTimeout(USER_TIMEOUT, terminate_session);
 	RegisterXactCallback(at_transaction_end, NULL);
 	RegisterSubXactCallback(at_subtransaction_event, NULL);
+	/* last: what comes before may raise, and is then repeated */
+	prev_emit_log_hook = emit_log_hook;
+	emit_log_hook = at_report;
 	is_watching = true;
 }
 
