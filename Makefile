@@ -37,11 +37,8 @@ OBJS = \
 	src/admin/server.o \
 	src/admin/short_transaction.o
 
-DATA = \
-	sql/scru64--1.0.sql \
-	sql/scru64_gin--1.0.sql \
-	sql/scru64_gist--1.0.sql \
-	sql/scru64_realm--1.0.sql
+TOP = $(dir $(firstword $(MAKEFILE_LIST)))
+DATA = $(patsubst $(TOP)%,%,$(wildcard $(TOP)sql/*.sql))
 PGFILEDESC = "scru64 - SCRU64 identifiers"
 
 # PostgreSQL's headers are system headers, so that -Wextra is about this code.  All modules'
@@ -87,7 +84,7 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefi
 $(shell mkdir -p src/lease_worker $(dir $(OBJS)))
 
 # The lease worker's library has a Makefile of its own: PGXS makes one library a Makefile.
-# It calls this one, which is linked before it, and shares two objects with it.
+# This one is linked before it, because it calls this one.
 LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clean)
 .PHONY: $(LEASE_WORKER)
 $(LEASE_WORKER): %-lease-worker:

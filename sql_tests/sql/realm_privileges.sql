@@ -66,6 +66,9 @@ SELECT c.oid::regclass AS object, relowner::regrole AS owner, a.grantee::regrole
 FROM pg_class AS c LEFT JOIN LATERAL aclexplode(relacl) AS a ON a.grantee <> relowner
 WHERE relnamespace::regnamespace::text LIKE 'scru64_realm%' AND relkind IN ('r', 'v', 'S')
 GROUP BY 1, 2, 3 ORDER BY c.oid::regclass::text COLLATE "C";
+-- No condition of a caller's sees a row that a view leaves out.
+SELECT relname FROM pg_class
+WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind = 'v' AND reloptions IS DISTINCT FROM '{security_barrier=true}';
 SELECT proname, owner, prosecdef AS definer, provolatile AS volatility, proparallel AS parallel, proisstrict AS strict, a.grantee::regrole
 FROM realm_function LEFT JOIN LATERAL aclexplode(proacl) AS a ON a.grantee <> proowner
 WHERE pronamespace = 'scru64_realm'::regnamespace

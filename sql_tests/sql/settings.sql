@@ -4,8 +4,10 @@
 LOAD 'scru64';
 
 -- scripts/check compares the first three columns with doc/scru64.md.
+\pset format unaligned
 SELECT name, context, coalesce(nullif(current_setting(name), ''), 'empty') AS "default", vartype, unit, min_val, max_val, short_desc
 FROM pg_settings WHERE name LIKE 'scru64.%' ORDER BY name COLLATE "C";
+\pset format aligned
 -- Nobody gets a setting by a slip of the pen.
 SET scru64.nodespec = '42/8';
 

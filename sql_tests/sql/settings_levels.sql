@@ -71,23 +71,7 @@ SELECT statement, code, message
 FROM unnest(ARRAY['SELECT scru64_generate()', 'SELECT scru64_check()', 'SELECT scru64_watermark()', 'SELECT scru64_min(now())',
 				  'SELECT scru64_generators()']) AS statement, test.error_of(statement);
 
--- Each setting
 \set VERBOSITY terse
-\connect -reuse-previous=on "options='-c scru64.lease_node_id_size=10'"
-SELECT scru64_generate();
-\connect -reuse-previous=on "options='-c scru64.lease_node_id_size_min=9'"
-SELECT scru64_generate();
-\connect -reuse-previous=on "options='-c scru64.lease_ttl=3h'"
-SELECT scru64_generate();
-\connect -reuse-previous=on "options='-c scru64.lease_within=3/4'"
-SELECT scru64_generate();
-\connect -reuse-previous=on "options='-c scru64.realm=host=/nowhere'"
-SELECT scru64_generate();
-\connect -reuse-previous=on "options='-c scru64.realm_id=00000000-0000-0000-0000-000000000000'"
-SELECT scru64_generate();
-\connect -reuse-previous=on "options='-c SCRU64.Rollback_Allowance=1h'"
-SELECT scru64_generate();
-
 -- Values of a database, or of a role in it.  A session that has loaded the library cannot reset them.
 \connect -reuse-previous=on "options=''"
 ALTER DATABASE :"database" SET scru64.lease_ttl = '3h';

@@ -144,15 +144,17 @@ END
 SELECT scru64_max(now() + '8 s');
 ));
 outcome_is($used, 'WARNING 55P02 ERROR 55P02', 'value of all roles', user => 'app', refused('lease_holder', 'global'));
+foreach my $setting (split(/\n/, $node->safe_psql('postgres', "LOAD 'scru64'; SELECT name, reset_val FROM pg_settings WHERE name LIKE 'scru64.%' AND context = 'sighup'")))
+{
+	my ($name, $value) = $setting =~ /^scru64\.(.*)\|(.*)/;
+
+	local $ENV{PGOPTIONS} = "-c SCRU64.$name=$value";
+	outcome_is($used, 'WARNING 55P02 ERROR 55P02', "start-up option $name", refused($name, 'client'));
+}
 $node->safe_psql('postgres', 'ALTER ROLE ALL RESET scru64.lease_holder');
-# all but realm, which would make the server lease a node
 $node->append_conf(
 	'postgresql.conf', qq(
 scru64.rollback_allowance = '20s'
-scru64.realm_id = '00000000-0000-0000-0000-000000000000'
-scru64.lease_node_id_size = 11
-scru64.lease_node_id_size_min = 9
-scru64.lease_within = '1/2'
 scru64.lease_holder = 'here'
 ));
 $node->stop;

@@ -59,8 +59,9 @@ sub libraries_of
 sub current_libraries
 {
 	my $lib = folder_of('pkglibdir');
+	my ($number) = slurp_file(dirname(__FILE__) . '/../../src/shmem/slots.h') =~ /SHARED_MEMORY_VERSION "(.*)"/;
 
-	return libraries_of("$lib/scru64.so", glob("$lib/scru64_lease_*.so"));
+	return libraries_of("$lib/scru64.so", "$lib/scru64_lease_$number.so");
 }
 
 # Install libraries as packages do: a process that opens one has the old or the new one.

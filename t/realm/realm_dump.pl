@@ -58,7 +58,7 @@ SELECT * FROM scru64_realm.settings;
 SELECT scru64_realm.realm_id();
 SELECT c.relname, pg_sequence_last_value(c.oid) FROM pg_class AS c
 WHERE c.relnamespace = 'scru64_realm_internal'::regnamespace AND c.relkind = 'S' ORDER BY c.relname;
-SELECT * FROM scru64_realm.leases;
+SELECT node, holder, role, granted_at, expires_at, revoked_at, last_id FROM scru64_realm.leases;
 SELECT * FROM scru64_realm.capacity;
 SELECT p.oid::regprocedure, has_function_privilege('app', p.oid, 'EXECUTE')
 FROM pg_proc AS p WHERE pronamespace = 'scru64_realm'::regnamespace ORDER BY p.oid::regprocedure::text COLLATE "C";

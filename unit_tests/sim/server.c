@@ -25,8 +25,7 @@ PROCESS_LOCAL PGPROC *MyProc = NULL;
 PROCESS_LOCAL struct Latch *MyLatch = NULL;
 PROCESS_LOCAL int MyProcPid = 0, ParallelWorkerNumber = -1, synchronous_commit = SYNCHRONOUS_COMMIT_ON;
 PROCESS_LOCAL NodeSpec configured_node = {{0, 0}, 0};
-PROCESS_LOCAL int scru64_rollback_allowance = 10000;
-PROCESS_LOCAL char *scru64_realm = "";
+#include "settings_variables.h"
 PROCESS_LOCAL SnapshotData active_snapshot = {.snapshot_type = SNAPSHOT_MVCC};
 PROCESS_LOCAL XactCallback xact_callback = NULL;
 PROCESS_LOCAL int error_code = 0;

@@ -61,9 +61,7 @@ PROCESS_LOCAL static char fields[5][FIELD_SIZE] = {{0}};
 
 /* The worker's other variables */
 SERVER_LOCAL volatile sig_atomic_t ConfigReloadPending = false, ShutdownRequestPending = false;
-PROCESS_LOCAL char *scru64_realm_id = "", *scru64_lease_within = "", *scru64_lease_holder = "holder";
 bool		IsUnderPostmaster = true;
-PROCESS_LOCAL int scru64_lease_node_id_size = 0, scru64_lease_node_id_size_min = 0, scru64_lease_ttl = 0;
 PROCESS_LOCAL char *cluster_name = "";
 PROCESS_LOCAL int PostPortNumber = 0;
 PROCESS_LOCAL static sigjmp_buf *worker_ends = NULL;
@@ -331,6 +329,7 @@ ProcessConfigFile(GucContext context)
 	scru64_lease_ttl = (int) PICK(10, 60, 600);
 	scru64_lease_node_id_size = any_size();
 	scru64_lease_node_id_size_min = any_size();
+	scru64_lease_holder = "holder";
 	scru64_lease_within = one_in(2) ? "0/1" : "";
 }
 
