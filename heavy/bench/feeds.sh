@@ -22,7 +22,6 @@ feed_guard()
 {
 	case $1 in
 		"LOCK TABLE") say "LOCK TABLE bench.event IN SHARE ROW EXCLUSIVE MODE" ;;
-		"advisory lock, exclusive") say "SELECT pg_advisory_xact_lock(64)" ;;
 		"advisory lock, shared") say "SELECT pg_advisory_xact_lock_shared(64)" ;;
 	esac
 }
@@ -193,7 +192,7 @@ run_feed()
 feed_contenders()
 {
 	printf '%s\n' "plain inserts, no reader" "naive polling, id > last" "watermark" "watermark, two nodes" "xid8 and pg_snapshot_xmin" "5 s behind" \
-		"LOCK TABLE" "advisory lock, exclusive" "advisory lock, shared"
+		"LOCK TABLE" "advisory lock, shared"
 	if [[ -e $("$pg_config" --pkglibdir)/test_decoding.so ]]; then
 		printf '%s\n' "logical decoding, polled" "logical decoding, streamed"
 	fi

@@ -8,7 +8,7 @@
 SET search_path = bench, public;
 
 -- What there is without an extension
-\ir ../plain/scru64.sql
+\ir ../../plain/scru64.sql
 SELECT scru64_plain.set_node('5/4');
 
 CREATE FUNCTION uuidv7_plpgsql() RETURNS uuid LANGUAGE plpgsql AS $$
@@ -26,9 +26,7 @@ FROM (SELECT place, contender, call,
 			 CASE WHEN contender = 'scru64' THEN 4 ELSE 1 END * :ids AS rows
 	  FROM source
 	  UNION ALL
-	  SELECT -2, 'no-op', 'pg_backend_pid()', 4 * :ids
-	  UNION ALL
-	  SELECT -1, 'clock_timestamp', 'clock_timestamp()', 4 * :ids
+	  SELECT 0, 'no-op', 'pg_backend_pid()', 4 * :ids
 	  UNION ALL
 	  SELECT 1000, 'scru64_plain', 'scru64_plain.generate()', :ids
 	  UNION ALL

@@ -62,38 +62,23 @@ INSERT INTO last_hour (contender, statement, tables) VALUES
 	('uuid v7, time extracted', 'SELECT sum(payload) FROM hour_uuid WHERE time_of(id) >= (SELECT since())', 'hour_uuid'),
 	('uuid v7, bound made by hand', 'SELECT sum(payload) FROM hour_uuid WHERE id >= least_uuid(since())', 'hour_uuid');
 
--- Those with an index, many times over: one is too quick to be timed.
 INSERT INTO contender (subject, contender, statement)
-SELECT 'rows of the last hour, 100 times', contender, format($_$
-	DO $$
-	BEGIN
-		FOR i IN 1 .. 100 LOOP
-			PERFORM s FROM (%s) AS q (s);
-		END LOOP;
-	END
-	$$
-$_$, statement)
-FROM last_hour WHERE contender <> 'uuid v7, time extracted' ORDER BY place;
-INSERT INTO contender (subject, contender, statement)
-SELECT 'rows of the last hour, once', contender, statement FROM last_hour ORDER BY place;
+SELECT 'rows of the last hour', contender, statement FROM last_hour ORDER BY place;
 
-CALL measure('rows of the last hour, 100 times', :rounds);
-CALL measure('rows of the last hour, once', 1);
+CALL measure('rows of the last hour', :rounds);
 
--- Buffers, and the planner's estimate
-CREATE PROCEDURE explain_last_hour() LANGUAGE plpgsql AS $$
+-- The planner's estimate, and the sizes
+DO $$
 DECLARE
 	l record;
 	plan jsonb;
 	scan jsonb;
 BEGIN
 	FOR l IN SELECT * FROM last_hour ORDER BY place LOOP
-		EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ' || l.statement INTO plan;
+		EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ' || l.statement INTO plan;
 		-- not the sub-select with the time
 		scan := jsonb_path_query_first(plan, '$[0].Plan.Plans[*] ? (@."Parent Relationship" == "Outer")');
 		INSERT INTO result (subject, contender, round, value, unit) VALUES
-			('last hour: buffers', l.contender, 1,
-			 (plan #>> '{0,Plan,Shared Hit Blocks}')::float8 + (plan #>> '{0,Plan,Shared Read Blocks}')::float8, 'pages'),
 			('last hour: rows estimated, of the truth', l.contender, 1,
 			 (scan ->> 'Plan Rows')::float8 / greatest((scan ->> 'Actual Rows')::float8, 1), 'times'),
 			('last hour: table and its indexes', l.contender, 1,
@@ -101,5 +86,3 @@ BEGIN
 	END LOOP;
 END
 $$;
-SET max_parallel_workers_per_gather = 0;
-CALL explain_last_hour();

@@ -52,5 +52,4 @@ measure_peers()
 	make_installation "$work/peers-root"
 	restart -p "$work/peers-root$bindir/postgres"
 	bench_sql peers
-	cat "$work/log/sql-peers"
 }

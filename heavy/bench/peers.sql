@@ -1,8 +1,7 @@
 -- heavy/bench/peers.sql
 --		Other extensions that make IDs, beside scru64 and PostgreSQL's own: the cost of an ID
 --		(as in ids.sql), INSERT ... SELECT (as in inserts.sql), and the size of its table and
---		index. Prints a table. The times are those of the processor, for machines that are
---		not quiet.
+--		index. The times are those of the processor, for machines that are not quiet.
 
 SET search_path = bench, public;
 SET client_min_messages = warning;
@@ -18,11 +17,11 @@ SET snowflake.node = 1;
 CREATE SEQUENCE flakes;
 
 CREATE TABLE peer AS
-SELECT place, contender, type, call, NULL AS extension
+SELECT place, contender, type, call
 FROM source
 WHERE contender IN ('scru64', 'nextval', 'gen_random_uuid', 'uuidv7')
 UNION ALL
-SELECT 1000 + place, s.contender, s.type, s.call, e.extname || ' ' || e.extversion
+SELECT 1000 + place, s.contender, s.type, s.call
 FROM (VALUES
 	(1, 'pgEdge snowflake', 'snowflake', 'bigint', 'snowflake.nextval(''bench.flakes'')'),
 	(2, 'pg_uuidv7', 'pg_uuidv7', 'uuid', 'uuid_generate_v7()'),
@@ -41,13 +40,6 @@ ORDER BY place;
 
 CALL measure('peers: one ID', 10 * :rounds, 'no-op', processor => true);
 
--- A round's excess over the baseline may be little because that took long: the least is that
--- of the least rounds.
-CREATE TABLE least AS
-SELECT 'peers: one ID' AS subject, contender,
-	   (min(ms / rows) - (SELECT min(ms / rows) FROM measured WHERE contender = 'no-op')) * 1e6 AS value
-FROM measured GROUP BY contender;
-
 SELECT format('CREATE TABLE %I (id %s DEFAULT %s PRIMARY KEY, payload integer)', 'peer ' || contender, type, call)
 FROM peer ORDER BY place
 \gexec
@@ -60,8 +52,6 @@ FROM peer ORDER BY place;
 
 CALL measure('peers: INSERT', :rounds, processor => true);
 
-INSERT INTO least SELECT 'peers: INSERT', contender, min(ms) FROM measured GROUP BY contender;
-
 INSERT INTO result (subject, contender, round, value, unit)
 SELECT 'peers: table and index', contender, 1,
 	   pg_total_relation_size(quote_ident('peer ' || contender)::regclass) / 1048576.0, 'MB'
@@ -69,22 +59,3 @@ FROM peer ORDER BY place;
 
 SELECT format('DROP TABLE %I', 'peer ' || contender) FROM peer
 \gexec
-
--- The ratios are those of medians, and those of the least.
-WITH figure AS (
-	SELECT subject, contender, (percentile_cont(0.5) WITHIN GROUP (ORDER BY r.value))::numeric AS median,
-		   min(l.value)::numeric AS least
-	FROM result AS r LEFT JOIN least AS l USING (subject, contender)
-	WHERE subject LIKE 'peers: %' GROUP BY subject, contender
-), compared AS (
-	SELECT f.*, round(f.median / s.median, 2) AS ratio, round(f.least / s.least, 2) AS least_ratio
-	FROM figure AS f JOIN figure AS s USING (subject) WHERE s.contender = 'scru64'
-)
-SELECT p.contender, round(i.median, 1) AS "one ID, ns", i.ratio, round(i.least, 1) AS least, i.least_ratio AS ratio,
-	   round(r.median / 1000, 3) AS "INSERT, s", r.ratio, round(r.least / 1000, 3) AS least, r.least_ratio AS ratio,
-	   round(b.median, 1) AS "MB", b.ratio, p.extension
-FROM peer AS p
-	JOIN compared AS i ON i.contender = p.contender AND i.subject = 'peers: one ID'
-	JOIN compared AS r ON r.contender = p.contender AND r.subject = 'peers: INSERT'
-	JOIN compared AS b ON b.contender = p.contender AND b.subject = 'peers: table and index'
-ORDER BY p.place;

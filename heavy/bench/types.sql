@@ -1,5 +1,5 @@
 -- heavy/bench/types.sql
---		3. Text out and in.  4. Lookups, scans, sorts, joins, aggregates, indexes.
+--		3. Text out and in.  4. Lookups, scans, sorts, joins, indexes.
 --
 -- The same rows under three types: IDs as a node generates them; the bigints
 -- inside them; uuids made of them by a hash, as random as any. Twice the
@@ -66,9 +66,6 @@ FROM type_of AS t, (VALUES
 	('hash join',
 	 NULL,
 	 'SELECT count(r.payload) FROM rows_%1$s AS r JOIN mixed_%1$s AS m ON m.id = r.id'),
-	('hash aggregate',
-	 NULL,
-	 'SELECT count(*) FROM (SELECT id FROM mixed_%1$s GROUP BY id) AS s'),
 	('CREATE INDEX',
 	 'DROP INDEX IF EXISTS mixed_%1$s_id',
 	 'CREATE INDEX mixed_%1$s_id ON mixed_%1$s (id)')) AS s (subject, before, statement)
@@ -80,9 +77,6 @@ CALL measure('sort', 2 * :rounds);
 SET enable_mergejoin = off; SET enable_nestloop = off;
 CALL measure('hash join', 2 * :rounds);
 RESET enable_mergejoin; RESET enable_nestloop;
-SET enable_sort = off;
-CALL measure('hash aggregate', 2 * :rounds);
-RESET enable_sort;
 CALL measure('CREATE INDEX', 2 * :rounds);
 
 INSERT INTO result (subject, contender, round, value, unit)
