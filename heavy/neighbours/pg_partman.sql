@@ -84,16 +84,3 @@ SELECT "check"('the rows of these days are gone, and only they',
 			   min(id) = (SELECT scru64_min(min(lower)) FROM partitions) AND count(*) BETWEEN 30 AND 32)
 FROM event;
 SELECT "check"('nothing is in the default partition', count(*) = 0) FROM event_default;
-
-CREATE FUNCTION tables_read(query text) RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	RETURN (SELECT string_agg(m[1], ' ' ORDER BY m[1]) FROM regexp_matches(plan::text, '"Relation Name": "(\w+)"', 'g') m);
-END
-$$;
-SELECT "check"('a time condition reads the partition of its day',
-			   tables_read($$SELECT * FROM event WHERE id >= timestamptz 'today' AND id < timestamptz 'tomorrow'$$)
-			   = to_char(current_date, '"event_p"YYYYMMDD'));

@@ -64,24 +64,6 @@ stop()
 	pg_ctl -D "$1" -m "${2:-fast}" -w -t 300 stop
 }
 
-# Run here whatever a tool runs on another machine by ssh.
-make_local_ssh()
-{
-	mkdir bin
-	cat >bin/ssh <<'END'
-#!/bin/sh
-while :; do
-	case $1 in
-		-o) shift 2 ;;
-		-* | "$PGHOST") shift ;;
-		*) exec sh -c "$*" ;;
-	esac
-done
-END
-	chmod 755 bin/ssh
-	PATH=$work/bin:$PATH
-}
-
 # ---------------------------------------------------------------------------
 # Rows
 # ---------------------------------------------------------------------------
@@ -161,13 +143,4 @@ check_restored()
 	check_server "$1" "$3" "$4"
 	stop "$2"
 	holds "$1: the checksums are right" pg_checksums --check -D "$2"
-}
-
-# check_without_ceiling NAME PORT: the check of the first new ID can fail.
-check_without_ceiling()
-{
-	stop "$1"
-	cp first_ceiling "$1/global/9864"
-	start "$1" "$2"
-	holds "with the ceiling of before the rows, the first new ID is not above them" fails continues "$2" 2>/dev/null
 }

@@ -84,6 +84,3 @@ FROM event WHERE id >= now() - interval '1 hour' AND event_time(id) >= now() - i
 SELECT drop_chunks('event', older_than => now() - interval '30 days');
 
 SELECT "check"('drop_chunks drops what is old', count(*) = 10 AND min(what) = 'now') FROM event;
-SELECT "check"('time_bucket', sum(n) = 10) FROM (
-	SELECT time_bucket('1 hour', id::timestamptz) AS hour, count(*) AS n FROM event GROUP BY hour) h;
-SELECT "check"('max(id)', max(id) = (SELECT id FROM event ORDER BY id DESC LIMIT 1)) FROM event;
