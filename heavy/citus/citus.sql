@@ -51,21 +51,12 @@ ALTER DATABASE app SET scru64.node_spec = '42/8';
 SELECT "check"('ALTER DATABASE gives all servers one node, and the query finds them',
 			   count(*) = 1 AND max(node) = '42/8' AND max(cardinality(servers)) = 3) FROM same_node;
 ALTER DATABASE app RESET scru64.node_spec;
-ALTER ROLE postgres SET scru64.node_spec = '43/8';
-\connect
-SELECT "check"('so does ALTER ROLE',
-			   count(*) = 1 AND max(node) = '43/8' AND max(cardinality(servers)) = 3) FROM same_node;
-ALTER ROLE postgres RESET scru64.node_spec;
 \connect
 CREATE ROLE other;
 ALTER ROLE other SET scru64.node_spec = '0x2c/8';
-SELECT "check"('also of a role that somebody else asks about',
+SELECT "check"('so does ALTER ROLE, of another role too',
 			   count(*) = 1 AND max(node) = '44/8' AND max(cardinality(servers)) = 3) FROM same_node;
-ALTER ROLE other RESET scru64.node_spec;
-ALTER ROLE other IN DATABASE app SET scru64.node_spec = '45/8';
-SELECT "check"('and in one database',
-			   count(*) = 1 AND max(node) = '45/8' AND max(cardinality(servers)) = 3) FROM same_node;
-ALTER ROLE other IN DATABASE app SET scru64.node_spec = '';
+ALTER ROLE other SET scru64.node_spec = '';
 SELECT "check"('and without them there is nothing to find', count(*) = 0) FROM same_node;
 
 --
@@ -174,11 +165,9 @@ FROM plan('SELECT * FROM event WHERE id >= now() - interval ''1 hour''') AS p;
 SELECT "check"('rows of the last hour are found', count(*) BETWEEN 119 AND 121) FROM event WHERE id >= now() - interval '1 hour';
 SELECT "check"('a join on the ID is done on the workers', p ~ 'Task Count: 8 .* Join')
 FROM plan('SELECT count(*) FROM event JOIN detail USING (id)') AS p;
-SELECT "check"('it has all rows', count(*) = :rows) FROM event JOIN detail USING (id);
 SELECT "check"('max(id) reads all rows of all shards', p ~ 'Seq Scan') FROM plan('SELECT max(id) FROM event') AS p;
 SELECT "check"('ORDER BY id DESC LIMIT 1 reads the end of each index', p ~ 'Index Only Scan Backward')
 FROM plan('SELECT id FROM event ORDER BY id DESC LIMIT 1') AS p;
-SELECT "check"('they are the same', (SELECT max(id) FROM event) = (SELECT id FROM event ORDER BY id DESC LIMIT 1));
 
 SELECT s.shardid AS shard, s.nodename AS from_host, s.nodeport AS from_port, n.nodename AS to_host, n.nodeport AS to_port
 FROM citus_shards AS s, pg_dist_node AS n
