@@ -146,20 +146,12 @@ event_clock()
 	printf '%s\t%s\t%s\t%s\n' "${port[$member]}" "$from" "$(true_time)" "$off" >>"$work/tmp/clocks"
 }
 
-# etcd, for all members: it hangs, or there is none, and then its data are back
+# etcd, for all members
 event_hang()
 {
 	kill -STOP "$etcd"
 	sleep 25
 	kill -CONT "$etcd"
-}
-
-event_restart()
-{
-	kill -KILL "$etcd"
-	wait "$etcd" 2>/dev/null || true
-	sleep 25
-	start_etcd
 }
 
 # The leader and the synchronous standby are lost, and somebody promotes the member
@@ -198,7 +190,7 @@ true_time()
 readonly -a kinds=(
 	'fleet kill' 'fleet stop_postgres' 'fleet stop_patroni' 'fleet switchover' 'fleet reinit' 'fleet cut' 'fleet clock'
 	'realm kill' 'realm stop_postgres' 'realm stop_patroni' 'realm switchover' 'realm cut' 'realm clock'
-	'both kill' 'both stop_postgres' 'etcd hang' 'etcd restart')
+	'both kill' 'both stop_postgres' 'etcd hang')
 
 # All kinds as often as each other, in an order drawn by lot
 plan()

@@ -27,21 +27,10 @@ FROM promotion AS p LEFT JOIN LATERAL (
 WHERE p.at > (SELECT min(at) FROM event) AND p.port IN (SELECT port FROM received)
 GROUP BY p.at, p.port;
 
--- An outage that began in an event and lasted into the next one counts for the first.
-CREATE TEMP TABLE gap AS
-SELECT before AS since, extract(epoch FROM at - before)::numeric(8,1) AS seconds
-FROM (SELECT at, lag(at) OVER (ORDER BY at) AS before FROM received) AS r;
-
-CREATE TEMP TABLE per_event AS
-SELECT n, kind, leader, next_leader,
-	   coalesce((SELECT string_agg(p.seconds::text, ', ' ORDER BY p.at) FROM first_id AS p
-				 WHERE p.at BETWEEN e.at AND e.until), '') AS first_ids,
-	   (SELECT max(g.seconds) FROM gap AS g WHERE g.since >= e.at - interval '1 s' AND g.since < e.until - interval '1 s') AS seconds
-FROM (SELECT *, lead(at, 1, 'infinity') OVER (ORDER BY n) AS until FROM event) AS e;
-
 SELECT n AS event, kind, leader || ' -> ' || next_leader AS leaders,
-	   first_ids AS "promotion to first ID, s", seconds AS "longest time without an ID, s"
-FROM per_event
+	   (SELECT string_agg(p.seconds::text, ', ' ORDER BY p.at) FROM first_id AS p
+		WHERE p.at BETWEEN e.at AND e.until) AS "promotion to first ID, s"
+FROM (SELECT *, lead(at, 1, 'infinity') OVER (ORDER BY n) AS until FROM event) AS e
 ORDER BY n;
 
 SELECT (SELECT count(*) FROM first_id) AS promotions,
@@ -52,21 +41,6 @@ SELECT (SELECT count(*) FROM first_id) AS promotions,
 	   (SELECT count(*) FROM kept) AS rows,
 	   (SELECT count(*) FROM received AS r WHERE is_row AND NOT EXISTS (SELECT FROM kept AS k WHERE k.tag = r.tag)) AS "rows lost",
 	   (SELECT count(*) FROM twice) AS "IDs twice";
-
--- The parts beside each other: with one node spec for all there is no realm to befall.
-INSERT INTO seconds SELECT :'part', kind, seconds FROM per_event;
-
-\echo 'Longest time without an ID, in seconds, for each kind of event:'
-SELECT kind,
-	   count(*) FILTER (WHERE part = 'lease') AS "lease: events",
-	   (percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE part = 'lease'))::numeric(8,1) AS median,
-	   max(seconds) FILTER (WHERE part = 'lease') AS longest,
-	   count(*) FILTER (WHERE part = 'static') AS "static: events",
-	   (percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE part = 'static'))::numeric(8,1) AS median,
-	   max(seconds) FILTER (WHERE part = 'static') AS longest
-FROM seconds
-GROUP BY kind
-ORDER BY kind;
 
 \pset tuples_only on
 \pset format unaligned

@@ -14,6 +14,3 @@ CREATE TABLE clock (port integer, since timestamptz, until timestamptz, off inte
 -- The part of the realm's ledger for the report
 CREATE TABLE ledger (lease_id uuid, node_ctr_range int4range, granted_at timestamptz, expires_at timestamptz,
 	released_at timestamptz, last_id scru64);
-
--- The longest time without an ID of each event, in the parts run so far
-CREATE TABLE seconds (part text, kind text, seconds numeric(8,1));
