@@ -7,9 +7,10 @@
  * standbys.  Otherwise a crash or a failover could lose a lease that its holder uses.
  *
  * Short: until it ends, its locks keep other servers waiting.  And a realm's standby, once
- * promoted, trusts the times of the leases that it has: a lease must not reach it long
- * after it was granted.  So the transaction ends by itself, whatever its session does,
- * and it cannot be prepared.
+ * promoted, waits for leases that it may not have: as long as the times of those that it has
+ * allow (begin_wait() and longest_wait() in scru64_realm's script).  So a lease must not reach
+ * the standby long after it was granted: the transaction ends by itself, whatever its session
+ * does, and it cannot be prepared.
  *
  * The caller can change every setting between the call and the commit.  So both are seen to
  * when the transaction commits.
@@ -70,9 +71,10 @@ begin_timeout(void)
 /*
  * An error is about to be reported, to the log and to the client.
  *
- * The one that ends the session says why.  Any other has ended all timeouts, and perhaps ends
- * nothing else, as in a subtransaction that has failed before: begin the timeout again.  PostgreSQL
- * does not call this where log_min_messages, which only superusers set, leaves errors out.
+ * The one that ends the session says why.  Any other that no function has caught has ended all
+ * timeouts, and perhaps ends nothing else, as in a subtransaction that has failed before: begin
+ * the timeout again.  PostgreSQL does not call this where log_min_messages, which only
+ * superusers set, leaves errors out.
  */
 static void
 at_report(ErrorData *edata)
@@ -101,8 +103,8 @@ at_report(ErrorData *edata)
  * not "in a transaction" either, but its transaction goes on.)
  *
  * While a session sends an error to a client that does not read, the session holds interrupts, and
- * cannot be terminated.  (This handler holds interrupts, too, once.)  The second time, end the
- * connection: the session's write fails.
+ * cannot be terminated.  The second time, end the connection: the session's write fails.  (The
+ * caller of this handler holds interrupts, too, hence more than 1.)
  */
 static void
 terminate_session(void)
@@ -126,8 +128,8 @@ end_timeout(void)
 }
 
 /*
- * If the subtransaction that has called is rolled back, its locks are gone, and what it has
- * leased.  Otherwise begin the timeout again, as at_report() does.
+ * If the subtransaction that has called is rolled back, the locks that other calls wait for are
+ * gone, and what it has leased.  Otherwise begin the timeout again, as at_report() does.
  */
 static void
 at_subtransaction_event(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
@@ -255,7 +257,7 @@ scru64_keep_durable(PG_FUNCTION_ARGS)
 
 /*
  * Does the end of the current subtransaction release what this call holds?  Not if a cursor that is
- * older than the subtransaction calls: the locks are the cursor's.
+ * older than the subtransaction calls (DECLARE, SAVEPOINT, FETCH): the locks are the cursor's.
  */
 static bool
 belongs_to_subtransaction(void)

@@ -120,7 +120,10 @@ writers_size(void)
 	return (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
 }
 
-/* All processes of a server get the same result, so they agree on the size of the memory. */
+/*
+ * All processes of a server with this version of the library get the same result, since all of them
+ * have preloaded it, or none: so they agree on the size of the memory.
+ */
 static bool
 has_room_for_writers(void)
 {
