@@ -11,7 +11,7 @@ use Scru64Test;
 
 our @EXPORT = qw(
 	$give_sql add_standby attach_gdb can_set_clock catch_up compile_library copy_server crash end_load finish_load flushes_of give
-	give_until_given has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_again kill_server leave_behind
+	has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_again kill_server leave_behind
 	let_go log_counts logged make_disk make_template number_of_ids page_file record_ids record_load record_problems
 	refused_ok release_flushes replace_file run_again set_clock set_load slow_flushes_for soon start_load start_server
 	stop_at stop_clock try_node wait_for_flush wait_for_wal_writer with_clock
@@ -647,61 +647,6 @@ sub give
 	my ($node, $spec, $count) = @_;
 
 	return split(/\n/, $node->safe_psql('postgres', "SELECT give('$spec', $count)"));
-}
-
-# The same from a server that may refuse to issue them, or wait, because the clock is
-# behind: then the clock is set on, by so much that the node never finds it ahead of
-# its last ID.  So it issues all that it would with a clock that goes on.
-# Takes a reference to what the clock is off by.  Returns how often it was set on, and
-# the IDs.
-sub give_until_given
-{
-	my ($node, $clock, $spec, $count) = @_;
-	my $session = open_session($node);
-	my $monitor = open_session($node);
-	my $waits =
-	  "SELECT state <> 'idle' AND wait_event_type IS NOT DISTINCT FROM 'Extension', state = 'idle' AND query LIKE 'SELECT give%' FROM pg_stat_activity WHERE pid = $session->{pid}";
-	my $last = $monitor->query_safe('SELECT coalesce(max(n), 0) FROM ids');
-	my $pushes = 0;
-	my $set_on = sub {
-		${$clock} += 9;
-		return set_clock($node, sprintf('%+.1f', ${$clock}));
-	};
-
-	for (;;)
-	{
-		my $activity = '';
-
-		start_statement($session, "SELECT give('$spec', $count)");
-		while ($activity ne 'f|t')
-		{
-			$activity = $monitor->query_safe($waits);
-			die 'the session has gone' if $activity eq '';
-			if ($activity eq 't|f')
-			{
-				die 'no ID' if $pushes++ > 20;
-				$set_on->();
-				# it looks at the clock once a second
-				for my $look (1 .. 150)
-				{
-					last if $monitor->query_safe($waits) ne 't|f';
-					sleep(0.01);
-				}
-			}
-			sleep(0.01);
-		}
-
-		my ($out, $err) = try_statement($session, 'SELECT 1');
-		my @ids = split(/\n/, $monitor->query_safe("SELECT id FROM ids WHERE n > $last ORDER BY n"));
-
-		if (@ids)
-		{
-			$_->quit foreach ($session, $monitor);
-			return ($pushes, @ids);
-		}
-		die "no ID: $err" if $err !~ /^psql:.*ERROR:  58000: / || $pushes++ > 20;
-		$set_on->();
-	}
 }
 
 #
