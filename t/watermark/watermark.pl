@@ -1,5 +1,6 @@
-# scru64_watermark(), rule by rule: no ID that is issued later is below it, and a
-# statement sees all rows below it; and nothing holds it back that need not.
+# scru64_watermark(), rule by rule: a statement sees all rows below it; and nothing holds it back
+# that need not.  No ID that is issued later is below it, whatever nodes and clocks do: that is for the
+# simulator (unit_tests/sim/) and t/watermark/random_readers.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -30,81 +31,6 @@ sub above_ok
 	cmp_ok($given, 'ge', $watermark, $name);
 	return;
 }
-
-#
-# What begins, or comes back, does so above it.  The clock stands still: all IDs are of
-# one tick, or ahead, and nothing else sees to it.
-#
-stop_clock($node, time);
-begin_anew();
-$id = put($node, '5/12');
-put($node, '600/12');
-$before = watermark($node);
-cmp_ok($before, 'gt', $id, 'a row is below it');
-above_ok(put($node, '4/12'), $before, 'a node that begins');
-
-# More nodes than there are slots
-sub put_many
-{
-	my ($from, $to) = @_;
-
-	$node->safe_psql('postgres', qq(
-DO \$\$
-BEGIN
-	FOR n IN $from .. $to LOOP
-		PERFORM set_config('scru64.node_spec', n || '/12', false);
-		INSERT INTO event VALUES (scru64_generate(), n);
-	END LOOP;
-END
-\$\$));
-	return;
-}
-
-foreach my $last (400, 2000)
-{
-	my $spec = $last == 400 ? '1/12' : '2/12';
-
-	begin_anew();
-	$id = put($node, $spec);
-	put_many(100, $last);
-	is(in_view($node, $spec, 'count(*)'), '0', "after $last nodes, $spec has no slot");
-	$before = watermark($node);
-	cmp_ok($before, 'gt', $id, "$spec: its row is below");
-	above_ok(put($node, $spec), $before, "$spec comes back, above");
-}
-
-set_clock($node, '+0');
-
-#
-# The clock goes back, or on
-#
-begin_anew();
-$id = put($node, '1/8');
-put($node, '2/8');
-passes_ok($node, put($node, '1/8'), 'two nodes');
-$before = watermark($node);
-set_clock($node, '-5');
-above_ok(put($node, $_), $before, "the clock goes back: $_") foreach ('1/8', '2/8', '3/8');
-cmp_ok(watermark($node), 'ge', $before, 'nor does the watermark go back');
-set_clock($node, '-3600');
-foreach my $spec ('1/8', '2/8', '4/8')
-{
-	# it may be refused
-	(undef, $id) = $node->psql('postgres', "SET statement_timeout = '5s'; SET scru64.node_spec = '$spec'; " . put_sql(0));
-	above_ok($id || 'none', $before, "by an hour: $spec");
-}
-set_clock($node, '+0');
-
-# An idle server whose clock was ahead, and that crashes
-$node->stop;
-start_server($node);
-set_clock($node, '+7200');
-$before = watermark($node);
-kill_server($node);
-set_clock($node, '+0');
-start_server($node);
-above_ok(put($node, '1/8'), $before, 'a crash of an idle server, and a clock that was ahead');
-cmp_ok(watermark($node), 'ge', $before, 'and it has not gone back');
 
 # All IDs are of the tick that the ceiling is at: a node that has issued less holds
 # nothing back when that is over.
