@@ -179,31 +179,6 @@ like(end_next($clients[0]), qr/^\d+$/, 'the other one gets its ID');
 $_->quit foreach @clients;
 
 #
-# A raise that was asked for by a clock far ahead, and waits while the clock is set right
-# and scru64_set_ceiling() is called: it would make all that was in vain.
-#
-{
-	my $years_ms = 100_000_000_000;
-	my $admin = session_of('9/12');
-
-	@clients = map { session_of("10$_/12") } (1, 2);
-	move_clock(60_000);
-	hold_flushes($node);
-	start_next($clients[0]);
-	wait_for_flush($node, $clients[0]->{pid});
-	start_statement($admin, 'SELECT scru64_set_ceiling()');
-	ok(waits_for($node, $admin, 'extend'), 'scru64_set_ceiling() waits for a raise');
-	move_clock($years_ms);
-	start_next($clients[1]);
-	ok(waits_for($node, $clients[1], 'extend'), 'and a session whose clock is wrong for that');
-	move_clock(-$years_ms);
-	release_flushes($node);
-	like(end_next($_), qr/^\d+$/, 'both sessions get an ID') foreach @clients;
-	is($node->safe_psql('postgres', "SELECT scru64_ceiling() < clock_timestamp() + interval '10 s'"), 't', 'the ceiling is near the clock');
-	$_->quit foreach (@clients, $admin);
-}
-
-#
 # A synchronous standby that answers late
 #
 my $standby = copy_server($template, 'standby');
