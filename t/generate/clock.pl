@@ -8,8 +8,7 @@ use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();
 
-# Milliseconds that a wait may need to end, and to see that the clock was set.
-my $at_once = 400;
+# Milliseconds that a wait may need to see that the clock was set.
 my $look_at_clock = 2000;
 
 # Seconds of a tick
@@ -152,39 +151,6 @@ pgbench_ok($node, 'the clock goes back, and 8 sessions see it', 8, 20,
 is(in_view($node, '1/8', 'clock_rollbacks, waits'), '2|0', 'it is counted once');
 in_order('1/8', 2300, 'every session has its IDs in order');
 
-# The clock jumps while 4 sessions generate: each jump after at least 100 more IDs.
-set_clock($node, '+0');
-my ($bench_out, $bench_err) = ('', '');
-my $bench_script = $node->basedir . '/jumps';
-my $start = time();
-my $count = 0;
-append_to_file($bench_script, "SELECT give('2/8', 5, :client_id)\n");
-{
-	my $bench = IPC::Run::start(
-		[
-			'pgbench', '--no-vacuum', '--client=4', '--jobs=2', "--time=$PostgreSQL::Test::Utils::timeout_default",
-			'-f', $bench_script, '-h', $node->host, '-p', $node->port, 'postgres'
-		],
-		'>', \$bench_out, '2>', \$bench_err);
-	foreach my $jump (1 .. 12)
-	{
-		stop_clock($node, $start - $jump * 5 % 7);
-		my $enough = $count + 100;
-		wait_until(sub { ($count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'")) >= $enough }, 0.02);
-	}
-	$bench->signal('TERM');
-	$bench->finish;
-	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'")
-	  or die 'pgbench is still there';
-}
-is($bench_err, '', 'the clock jumps while 4 sessions generate');
-$count = $other->query_safe("SELECT count(*) FROM ids WHERE node = '2/8'");
-cmp_ok($count, '>=', 1200, 'they gave IDs');
-in_order('2/8', $count, 'every session has its IDs in order');
-# four of the jumps go back; a session that has read the clock just before one
-# may make it count twice
-is(in_view($node, '2/8', 'clock_rollbacks BETWEEN 3 AND 12, waits'), 't|0', 'the jumps back are counted');
-
 #
 # Back by more than the allowance, but less than twice: waits, then goes on.
 #
@@ -194,13 +160,9 @@ set_clock_behind('3/8', 18);
 start_statement($session, "SELECT give('3/8', 100)");
 ok(waits_for($node, $session, 'Clock'), 'the clock goes back by 18 s: the session waits');
 fresh_ok('4/8', 'another node generates at once');
-my $elapsed = $other->query_safe("SELECT round(end_statement($session->{pid}, 'pg_cancel_backend'))");
-cmp_ok($elapsed, '<', $at_once, 'the wait is cancelled at once');
-my ($out, $err) = try_statement($session, 'SELECT 1');
-like($err, qr/ERROR:  57014: canceling statement due to user request/, 'that is the error');
-
 set_clock_behind('3/8', 13);
-$session->query_safe("SELECT give('3/8', 100)");
+my ($out, $err) = try_statement($session, 'SELECT 1');
+is($err, '', 'the clock comes closer: the wait ends');
 in_order('3/8', 200, 'a wait ends, and the IDs go on in order');
 is( $node->safe_psql(
 		'postgres',
@@ -208,7 +170,7 @@ is( $node->safe_psql(
 	),
 	't',
 	'as soon as the clock has come close enough');
-is(in_view($node, '3/8', 'clock_rollbacks > 0, waits'), 't|2', 'the waits are counted');
+is(in_view($node, '3/8', 'clock_rollbacks > 0, waits'), 't|1', 'the wait is counted');
 
 stop_clock($node, last_time('3/8') - 18);
 start_statement($session, "SELECT give('3/8', 100)");

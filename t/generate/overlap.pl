@@ -176,53 +176,6 @@ FROM (SELECT id, lag(id) OVER (PARTITION BY node ORDER BY ctid) AS previous
 )),
 	't|0|0', 'no ID was issued twice, and every node had its own in order');
 
-#
-# While one session is refused all the time, those of the node in use notice
-# nothing of it.
-#
-set_clock($node, sprintf('%+.1f', $clock - time() + 1));
-set_parameter($node, 'scru64.rollback_allowance', '10s');
-$node->safe_psql('postgres', q(
-CREATE UNLOGGED TABLE many_ids (session integer, n bigint, id scru64);
-
-CREATE FUNCTION be_refused(times integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE
-	refused integer := 0;
-BEGIN
-	PERFORM set_config('scru64.node_spec', '20/5', false);
-	FOR i IN 1 .. times LOOP
-		BEGIN
-			PERFORM scru64_generate();
-		EXCEPTION WHEN object_in_use THEN
-			refused := refused + 1;
-		END;
-	END LOOP;
-	RETURN refused;
-END
-$$;
-
-CREATE FUNCTION give_many(session integer, count integer) RETURNS integer LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM set_config('scru64.node_spec', '5/3', false);
-	INSERT INTO many_ids SELECT session, g.n, g.id
-	FROM scru64_generate(count) WITH ORDINALITY AS g (id, n);
-	RETURN 0;
-END
-$$;
-
-CREATE TABLE refusals (count integer);
-SELECT give_many(0, 1);
-));
-pgbench_ok($node, 'two sessions generate while a third one is refused', 3, 20, { 'refused' => q(
-\if :client_id = 0
-INSERT INTO refusals SELECT be_refused(3000);
-\else
-SELECT give_many(:client_id, 50000);
-\endif
-) });
-is($node->safe_psql('postgres', 'SELECT count(*), sum(count) FROM refusals'), '20|60000', 'it is refused every time');
-is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM many_ids'), '2000001|2000001', 'they get no ID twice');
-
 $_->quit foreach values %sessions;
 $node->stop;
 done_testing();
