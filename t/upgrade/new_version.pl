@@ -2,12 +2,11 @@
 # shared memory and another page of the ceiling, and SQL with a new function and one that
 # has a new column.  It is built from the sources beside this file, as a maintainer would change them.
 #
-# Old SQL with the new library, new SQL with the old one, databases of both, a new library
-# while sessions go on with the old one, a standby first, dumps of one into the other.
+# Old SQL with the new library, databases of both, a new library while sessions go on with the old
+# one, a standby first.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
-use Scru64Everything;
 use Scru64Fault;
 use Scru64Scripts;
 use Scru64Test;
@@ -195,18 +194,6 @@ is(version_in($node, 'postgres'), $current, 'this version');
 goes_on_ok($node, 'this version');
 
 #
-# New SQL with the old library: a clear error, and nothing is done by halves.
-#
-($out, $err) = try_statement(my $session = open_session($node), "ALTER EXTENSION scru64 UPDATE TO '$next'");
-like($err, $unknown, 'new SQL, old library: the function that is missing');
-is(version_in($node, 'postgres'), $current, 'new SQL, old library: no update');
-is($session->query_safe("SELECT count(*) FROM pg_proc WHERE proname = 'scru64_novelty'"), '0', '... nor a part of it');
-is($session->query_safe('SELECT max(last_id) IS NOT NULL FROM scru64_generators()'), 't', '... and what was there is');
-like(error_of($node, "CREATE EXTENSION scru64 VERSION '$next'", dbname => 'template1'), $unknown, 'new SQL, old library: it is not created');
-is(version_in($node, 'template1'), '', '... nor a part of it');
-goes_on_ok($node, 'new SQL, old library');
-
-#
 # The new library, while a session goes on with the old one
 #
 
@@ -227,6 +214,8 @@ sub lease_ok
 	return;
 }
 
+my $session = open_session($node);
+$session->query_safe("LOAD 'scru64'");
 my $realm = realm_session();
 lease_ok($realm, 'before the update');
 install_libraries($installation, %new);
@@ -263,46 +252,6 @@ SELECT count(*) > 30 FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_pr
 	LATERAL (SELECT fmgr_c_validator(p.oid)) AS v WHERE p.probin ~ 'scru64')), 't', 'old SQL, new library: all functions');
 is($node->safe_psql('one', 'SELECT count(*) FROM scru64_transactions()'), '0', 'old SQL, new library: transactions');
 is($node->safe_psql('one', 'SELECT scru64_node_spec()'), '1/8', 'old SQL, new library: the node');
-
-# There is no way back but PostgreSQL's own.
-like(error_of($node, "ALTER EXTENSION scru64 UPDATE TO '$current'"),
-	qr/ERROR:  22023: extension "scru64" has no update path from version "$next" to version "\Q$current\E"/, 'no update back');
-
-#
-# Dumps of one version into the other
-#
-set_default($installation, $current);
-create_everything($node, 'everything');
-set_default($installation, $next);
-my $dir = $node->basedir;
-
-sub dump_of
-{
-	my ($db) = @_;
-	my $file = "$dir/$db.sql";
-
-	command_ok([ 'pg_dump', '--no-sync', '-f', $file, $node->connstr($db) ], "$db: dumped");
-	return $file;
-}
-
-sub restored_ok
-{
-	my ($from, $to, $version) = @_;
-
-	set_default($installation, $version);
-	$node->safe_psql('postgres', "CREATE DATABASE $to TEMPLATE template0; ALTER DATABASE $to SET scru64.node_spec = '2/8'");
-	command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of($from), $node->connstr($to) ], "$from to $to: restored");
-	is(version_in($node, $to), $version, "$from to $to: at version $version");
-	# Where a dump grants a privilege on a function, it names the columns, which a restore ignores.
-	same_dump((map { slurp_file($_) =~ s/^\\(un)?restrict .*\n|, OUT novelty bigint(?=\))//mgr } dump_of($to), "$dir/$from.sql"), "$from to $to: the same");
-	return;
-}
-restored_ok('everything', 'later', $next);
-restored_ok('later', 'earlier', $current);
-$node->safe_psql('later', 'CREATE TABLE novel (n bigint DEFAULT scru64_novelty())');
-$node->safe_psql('postgres', 'CREATE DATABASE too_early TEMPLATE template0');
-(undef, $err) = run_command([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', dump_of('later'), $node->connstr('too_early') ]);
-like($err, qr/ERROR:  function scru64_novelty\(\) does not exist/, 'what uses the new function needs it');
 
 #
 # A new library under load: the old one and the new one have shared memory of their own,
