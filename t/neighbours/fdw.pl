@@ -1,5 +1,4 @@
-# postgres_fdw: what of a query on IDs is done by the remote server, and tables with
-# partitions on two servers.
+# postgres_fdw: what of a query on IDs is done by the remote server
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -188,87 +187,6 @@ foreach my $test (@tests)
 	is_as_remote($name, $sql);
 }
 $one->safe_psql('postgres', q(ALTER SERVER other OPTIONS (ADD extensions 'scru64')));
-
-
-#
-# Partitions on two servers, by time: what is old is on the other one
-#
-
-sub plan_of
-{
-	my ($server, $sql) = @_;
-
-	return $server->safe_psql('postgres', "EXPLAIN (COSTS OFF) $sql");
-}
-
-$two->safe_psql('postgres', q(
-CREATE TABLE log_2026_01 (id scru64 PRIMARY KEY, what text,
-	CHECK (id >= scru64_min('2026-01-01') AND id < scru64_min('2026-02-01')));
-));
-$one->safe_psql('postgres', q(
-CREATE TABLE log (id scru64 NOT NULL DEFAULT scru64_generate(), what text) PARTITION BY RANGE (id);
-CREATE FOREIGN TABLE log_2026_01 PARTITION OF log
-	FOR VALUES FROM (scru64_min('2026-01-01')) TO (scru64_min('2026-02-01'))
-	SERVER other OPTIONS (batch_size '100');
-CREATE TABLE log_now PARTITION OF log (PRIMARY KEY (id))
-	FOR VALUES FROM (scru64_min('2026-02-01')) TO (MAXVALUE);
-INSERT INTO log SELECT scru64_from_parts(timestamptz '2026-01-01' + g * interval '1 hour', 0), 'old'
-	FROM generate_series(0, 31 * 24 - 1) g;
-INSERT INTO log (what) SELECT 'new' FROM generate_series(1, 1000);
-));
-is( $one->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE tableoid = $$log_now$$::regclass) FROM log'),
-	'1744|1000', 'by time: rows are on both servers');
-is($two->safe_psql('postgres', 'SELECT count(*) FROM log_2026_01'), '744', 'by time: old ones on the other one');
-is($one->safe_psql('postgres', q(SELECT count(*) FROM log WHERE id < timestamptz '2026-01-02')),
-	'24', 'by time: a time condition finds them');
-unlike(plan_of($one, q(SELECT * FROM log WHERE id < timestamptz '2026-01-02')),
-	qr/log_now/, 'by time: and does not look here');
-unlike(plan_of($one, q(SELECT * FROM log WHERE id >= timestamptz '2026-02-01')),
-	qr/Foreign Scan/, 'by time: what is new is not looked for there');
-my $plan = plan_of($one, q(SELECT * FROM log WHERE id >= now() - interval '1 hour'));
-like($plan, qr/Subplans Removed: 1/, 'by time: nor is what is since a time relative to now()');
-unlike($plan, qr/Foreign Scan/, 'by time: nor is what is since a time relative to now()');
-
-
-#
-# By site: both servers write, each to its own partition and with its own node, and
-# each sees all
-#
-
-foreach my $site ([ $one, 1 ], [ $two, 2 ])
-{
-	my ($server, $n) = @$site;
-	my $other = 3 - $n;
-
-	$server->safe_psql('postgres', qq(
-CREATE TABLE visit (id scru64 NOT NULL DEFAULT scru64_generate(), site integer NOT NULL DEFAULT $n, what text)
-	PARTITION BY LIST (site);
-CREATE TABLE visit_$n PARTITION OF visit (PRIMARY KEY (id)) FOR VALUES IN ($n);
-CREATE FOREIGN TABLE visit_$other PARTITION OF visit FOR VALUES IN ($other) SERVER other;
-));
-}
-$_->safe_psql('postgres', q(INSERT INTO visit (what) SELECT 'x' FROM generate_series(1, 500))) foreach ($one, $two);
-foreach my $server ($one, $two)
-{
-	is($server->safe_psql('postgres', q(
-SELECT site, count(*), count(DISTINCT id), min(scru64_node_ctr(id) >> 16), max(scru64_node_ctr(id) >> 16)
-FROM visit WHERE id > (SELECT now() - interval '1 hour') GROUP BY ROLLUP (site) ORDER BY site)),
-		"1|500|500|1|1\n2|500|500|2|2\n|1000|1000|1|2",
-		'by site: ' . $server->name . ' sees the rows of both');
-}
-like(remote_sql($one, q(SELECT * FROM visit WHERE id > (SELECT now() - interval '1 hour') ORDER BY id DESC LIMIT 10)),
-	qr/FROM public\.visit_2 WHERE \(\(id > scru64_max\(\$1::timestamp with time zone\)\)\) ORDER BY id DESC NULLS FIRST/,
-	'by site: condition and order are for the other server');
-unlike(plan_of($one, q(SELECT * FROM visit WHERE site = 1 AND id > timestamptz '2026-01-01')),
-	qr/Foreign Scan/, 'by site: what a server has itself it looks for at home');
-
-# The tables of both made into one: no conflict.
-$one->safe_psql('postgres', q(
-CREATE TABLE merged (LIKE visit, PRIMARY KEY (id));
-INSERT INTO merged SELECT * FROM visit_1;
-INSERT INTO merged SELECT * FROM visit_2;
-));
-is($one->safe_psql('postgres', 'SELECT count(*) FROM merged'), '1000', 'two tables are merged without a conflict');
 
 $two->stop;
 $one->stop;
