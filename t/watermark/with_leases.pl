@@ -1,5 +1,5 @@
-# scru64_watermark() on a server that leases its node: hand-over to another one, a lease
-# that is over, one that is lost, and a promotion.
+# scru64_watermark() on a server that leases its node: hand-over to another one, a lease that is
+# over, and a promotion.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -83,27 +83,6 @@ $before = watermark($server);
 start_server($realm);
 isnt(wait_for_lease($server), '', 'an end: a lease again');
 above_ok('an end');
-
-#
-# A lease that the realm does not know any more
-#
-$node = lease_of($server);
-put_both('lost');
-$realm->safe_psql('realm', "UPDATE scru64_realm.ledger SET lease_id = gen_random_uuid() WHERE released_at IS NULL AND holder = 'server'");
-$server->reload;
-ok(wait_until(sub { watermark($server); my $now = lease_of($server); $now ne '' && $now ne $node }), 'lost: another node');
-above_ok('lost');
-
-#
-# A stop: the realm takes the last ID
-#
-$id = put_both('a stop');
-$server->stop('fast');
-is($realm->safe_psql('realm', "SELECT last_id FROM scru64_realm.ledger WHERE holder = 'server' AND released_at IS NOT NULL ORDER BY released_at DESC LIMIT 1"),
-	$id, 'a stop: the last ID that its node issued');
-start_server($server);
-isnt(wait_for_lease($server), '', 'a stop: started again, a lease');
-above_ok('a stop');
 
 #
 # A promotion, while somebody asks all the time
