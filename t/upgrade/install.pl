@@ -5,6 +5,8 @@ use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my $top = "$FindBin::RealBin/../..";
 plan skip_all => 'the extension is not built here' if !-e "$top/scru64.so" || !glob("$top/src/lease_worker/scru64_lease_*.so");
 
