@@ -4,6 +4,7 @@
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
+use Scru64Fault;
 use Scru64Test;
 
 my $node = new_node('main', allows_streaming => 1);
@@ -37,13 +38,9 @@ fill_lock_table($node);
 generates_ok($node, 'IDs and watermarks, all the same');
 
 # The server makes its shared memory anew.
-my $session = $node->background_psql('postgres', on_error_stop => 0);
-kill('KILL', $session->query_safe('SELECT pg_backend_pid()')) or die $!;
-$node->wait_for_log('all server processes terminated; reinitializing');
-$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+crash($node);
 fill_lock_table($node);
 generates_ok($node, 'after a crash, too');
-eval { $session->quit };
 
 fill_lock_table($standby);
 $standby->promote;

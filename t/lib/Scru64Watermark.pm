@@ -6,7 +6,7 @@ package Scru64Watermark;
 use Exporter 'import';
 use Scru64Test;
 
-our @EXPORT = qw(add_events held_ok no_watermark_ok passes_ok put put_sql waits_for_lock watermark);
+our @EXPORT = qw(add_events held_ok no_watermark_ok passes_ok put put_sql watermark);
 
 # IDs as text sort as they do as IDs.
 sub add_events
@@ -74,15 +74,6 @@ sub no_watermark_ok
 {
 	my ($node, $why, $name) = @_;
 	return like(error_of($node, 'SELECT scru64_watermark()'), qr/ERROR:  55000: there is no watermark\n$why/, $name);
-}
-
-# Wait until a session waits for an advisory lock.
-sub waits_for_lock
-{
-	my ($node, $lock) = @_;
-
-	return $node->poll_query_until('postgres',
-		"SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND objid = $lock AND NOT granted");
 }
 
 1;

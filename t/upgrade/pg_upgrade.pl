@@ -11,6 +11,7 @@ use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
 use Scru64Examples;
+use Scru64Fault;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -80,14 +81,6 @@ sub drop_unknown_option
 	}
 	$old->stop;
 	return;
-}
-
-# The file with the ceiling
-sub page_of
-{
-	my ($node) = @_;
-
-	return $node->data_dir . '/global/9864';
 }
 
 # Upgrade a server that is stopped.
@@ -226,7 +219,7 @@ foreach my $to (1 .. $#bindirs)
 	# Without the recipe
 	my $without = new_server("to_${major}_without", $bins[1]);
 	upgrade($old, $without, @bins);
-	ok(!-e page_of($without), "$major: pg_upgrade leaves the page behind");
+	ok(!-e page_file($without), "$major: pg_upgrade leaves the page behind");
 	$without->start;
 	is($without->safe_psql('everything', q(LOAD 'scru64'; SHOW scru64.node_spec)), '', "$major: and the settings");
 	set_node($without);

@@ -106,7 +106,7 @@ $$;
 
 		$lock->query_safe('SELECT pg_advisory_lock(1)');
 		start_statement($reader, "SELECT $function() FROM (SELECT wait_for(1) OFFSET 0) AS waited");
-		ok(waits_for_lock($node, 1), "$function(): a statement has its snapshot");
+		ok(waits_for($node, $reader, 'advisory'), "$function(): a statement has its snapshot");
 		$id = put($node, '1/8');
 		passes_ok($node, $id, "$function(): others get more");
 		$lock->query_safe('SELECT pg_advisory_unlock(1)');
@@ -166,7 +166,7 @@ foreach my $case ([ 'statement', 0 ], [ 'statement', 200 ], [ 'cursor', 0 ], [ '
 	{
 		start_statement($reader,
 			"SELECT string_agg(kind || ' ' || n, ', ') FROM part WHERE id < scru64_watermark() AND CASE WHEN kind = 1 THEN wait_for(2) AND ask($times) ELSE true END");
-		ok(waits_for_lock($node, 2), 'a statement reads the first partition');
+		ok(waits_for($node, $reader, 'advisory'), 'a statement reads the first partition');
 	}
 	else
 	{
