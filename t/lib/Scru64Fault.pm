@@ -1,6 +1,6 @@
-# What the tests with faults need: servers whose clock can be set and copies of
-# them, clients that log every ID as they receive it, and the file that holds the
-# ceiling.
+# What the tests with faults need: servers whose clock can be set and whose disk is slow, and copies
+# of them; kill -9; a debugger; clients that log every ID as they receive it; and the file that holds
+# the ceiling.
 
 package Scru64Fault;
 

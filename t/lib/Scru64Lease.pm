@@ -1,6 +1,6 @@
 # What the tests of leases need: a realm, servers that lease their nodes from it,
-# clients that log what they get whatever happens to their server, and the join of
-# all that with the realm's ledger.
+# clients that log what they get whatever happens to their server, clients of a given rate,
+# and the join of all that with the realm's ledger.
 
 package Scru64Lease;
 
