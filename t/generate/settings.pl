@@ -144,6 +144,7 @@ END
 SELECT scru64_max(now() + '8 s');
 ));
 outcome_is($used, 'WARNING 55P02 ERROR 55P02', 'value of all roles', user => 'app', refused('lease_holder', 'global'));
+$node->safe_psql('postgres', 'ALTER ROLE ALL RESET scru64.lease_holder');
 foreach my $setting (split(/\n/, $node->safe_psql('postgres', "LOAD 'scru64'; SELECT name, reset_val FROM pg_settings WHERE name LIKE 'scru64.%' AND context = 'sighup'")))
 {
 	my ($name, $value) = $setting =~ /^scru64\.(.*)\|(.*)/;
@@ -151,7 +152,6 @@ foreach my $setting (split(/\n/, $node->safe_psql('postgres', "LOAD 'scru64'; SE
 	local $ENV{PGOPTIONS} = "-c SCRU64.$name=$value";
 	outcome_is($used, 'WARNING 55P02 ERROR 55P02', "start-up option $name", refused($name, 'client'));
 }
-$node->safe_psql('postgres', 'ALTER ROLE ALL RESET scru64.lease_holder');
 $node->append_conf(
 	'postgresql.conf', qq(
 scru64.rollback_allowance = '20s'

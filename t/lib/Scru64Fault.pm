@@ -11,7 +11,7 @@ use Scru64Test;
 
 our @EXPORT = qw(
 	$give_sql add_standby attach_gdb can_set_clock catch_up compile_library copy_server crash end_load finish_load flushes_of give
-	has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_again kill_server leave_behind
+	has_gdb has_stopped hold_flushes hold_flushes_for issues_ok kill_server leave_behind
 	let_go log_counts logged make_disk make_template number_of_ids page_file record_ids record_load record_problems
 	refused_ok release_flushes replace_file run_again set_clock set_load slow_flushes_for soon start_load start_server
 	stop_at stop_clock try_node wait_for_flush wait_for_wal_writer with_clock
@@ -438,15 +438,6 @@ sub run_again
 
 	system("(while [ -e '$file' ] && kill -0 $$; do $command & echo \$! >'$base.pid'; wait \$!; sleep 0.2; done; touch '$base.done')"
 		  . " </dev/null >/dev/null 2>'$base.err' &") == 0 or die 'no shell';
-	return;
-}
-
-# kill -9 of a command that is run again
-sub kill_again
-{
-	my ($base) = @_;
-
-	kill('KILL', $1) if -e "$base.pid" && slurp_file("$base.pid") =~ /^(\d+)$/m;
 	return;
 }
 

@@ -88,8 +88,10 @@ sub start_program
 sub kill_program
 {
 	my ($program) = @_;
+	my $file = "$program->{base}.pid";
 
-	return kill_again($program->{base});
+	kill('KILL', $1) if -e $file && slurp_file($file) =~ /^(\d+)$/m;
+	return;
 }
 
 # End programs for good, and their sessions with what they are about to do.
