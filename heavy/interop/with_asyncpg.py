@@ -14,7 +14,7 @@ print(f"# asyncpg {asyncpg.__version__}")
 
 # [recipe: asyncpg, binary codec]
 async def register_scru64(conn):
-    await conn.set_type_codec("scru64", encoder=encode, decoder=decode, format="binary")
+    await conn.set_type_codec("scru64", encoder=encode, decoder=decode, schema="pg_catalog", format="binary")
 # [end]
 
 
