@@ -11,7 +11,6 @@ import java.sql.Types;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.Properties;
@@ -23,10 +22,6 @@ import org.postgresql.util.PGobject;
 class WithJdbc {
     static final String ID = "0u2r85hm2pt3";
     static final long ID_INTEGER = 109964681944955175L;
-
-    // IDs in the order of the server, which must be the order of strings
-    static final List<String> ORDERED = List.of("000000000000", "0000000000zz", "00000000a000", ID,
-            "9zzzzzzzzzzz", "a00000000000", "zzzzzzzzzzzz");
 
     static final String BY_ID = "SELECT what FROM event WHERE id = ?";
     static final String BY_IDS = "SELECT what FROM event WHERE id = ANY(?) ORDER BY what";
@@ -59,14 +54,13 @@ class WithJdbc {
         void run() throws Exception;
     }
 
-    // Run a test with a connection that has a property, unless that is null.  PGPASSFILE names the
-    // file with the password.
+    // Run a test with a connection that has a property, unless that is null.
     static void with(String property, String value, Test test) throws Exception {
         Properties properties = new Properties();
         properties.setProperty("user", System.getenv("PGUSER"));
         if (property != null)
             properties.setProperty(property, value);
-        String url = "jdbc:postgresql://" + System.getenv("JDBC_ADDRESS") + "/" + System.getenv("PGDATABASE");
+        String url = "jdbc:postgresql://127.0.0.1:" + System.getenv("PGPORT") + "/" + System.getenv("PGDATABASE");
         try (Connection connection = DriverManager.getConnection(url, properties)) {
             conn = connection;
             test.run();
@@ -107,10 +101,6 @@ class WithJdbc {
         return values(sql, binder, rows -> rows.getString(1));
     }
 
-    static List<String> strings(String sql) throws SQLException {
-        return strings(sql, statement -> { });
-    }
-
     // The SQLSTATE of a failing query
     static String failure(String sql, Binder binder) {
         try {
@@ -143,9 +133,6 @@ class WithJdbc {
                 + ", Java " + System.getProperty("java.version"));
         first = insert("first");
         isEqual(List.of(first), psql("SELECT id FROM event WHERE what = 'first'"), "DEFAULT gives an ID");
-        insert("second");
-        insert("third");
-        isEqual(strings("SELECT id FROM event WHERE what = 'first'"), List.of(first), "an ID is read back");
         isEqual(strings("INSERT INTO event (id, what) VALUES (?, 'given') RETURNING id", string(ID.toUpperCase())),
                 List.of(ID), "setString in an INSERT");
         isEqual(psql("SELECT id FROM event WHERE what = 'given'"), List.of(ID), "it is stored");
@@ -157,8 +144,6 @@ class WithJdbc {
         isEqual(strings(BY_ID, s -> s.setObject(1, first, Types.OTHER)), List.of("first"),
                 "setObject with Types.OTHER needs none");
         isEqual(failure(BY_ID, s -> s.setObject(1, first)), "42883", "setObject without it does");
-        isEqual(strings("SELECT what FROM event WHERE id > ?::scru64 ORDER BY id", string(first)),
-                List.of("second", "third"), "parameter in a range");
 
         isEqual(strings(BY_IDS, array("scru64", first, ID)), List.of("first", "given"), "= ANY(array of scru64)");
         isEqual(strings(BY_IDS, array("scru64")), List.of(), "= ANY(empty array)");
@@ -178,13 +163,9 @@ class WithJdbc {
         String since = "SELECT count(*) FROM event WHERE id >= ?";
         OffsetDateTime time = OffsetDateTime.now().minusHours(1);
         Binder timestamp = s -> s.setTimestamp(1, Timestamp.from(time.toInstant()));
-        isEqual(strings(since, s -> s.setObject(1, time)), List.of("3"), "an OffsetDateTime in a comparison");
+        isEqual(strings(since, s -> s.setObject(1, time)), List.of("1"), "an OffsetDateTime in a comparison");
         isEqual(failure(since, timestamp), "22P02", "a Timestamp needs a cast");
-        isEqual(strings(since + "::timestamptz", timestamp), List.of("3"), "and has one");
-
-        isEqual(strings("SELECT to_json(id) FROM event WHERE what = 'first'"), List.of("\"" + first + "\""), "to_json");
-        isEqual(strings("SELECT json_agg(id ORDER BY id) FROM event"),
-                psql("SELECT json_agg(id ORDER BY id) FROM event"), "json_agg");
+        isEqual(strings(since + "::timestamptz", timestamp), List.of("1"), "and has one");
     }
 
     static void unspecified() throws Exception {
@@ -221,25 +202,11 @@ class WithJdbc {
                 "binaryTransferEnable: getString knows no text of it");
     }
 
-    static void order() throws Exception {
-        for (int i = ORDERED.size() - 1; i >= 0; i--)
-            strings("INSERT INTO event (id, what) VALUES (?, 'ordered') ON CONFLICT DO NOTHING RETURNING id",
-                    string(ORDERED.get(i)));
-        List<String> ids = strings("SELECT id FROM event ORDER BY id");
-        isEqual(ids, psql("SELECT id FROM event ORDER BY id"), "the server's order");
-        List<String> sorted = new ArrayList<>(ids);
-        Collections.sort(sorted);
-        isEqual(sorted, ids, "it is the order of the strings");
-        ids.retainAll(ORDERED);
-        isEqual(ids, ORDERED, "and the one expected");
-    }
-
     public static void main(String[] args) throws Exception {
         with(null, null, WithJdbc::text);
         with("stringtype", "unspecified", WithJdbc::unspecified);
         with("prepareThreshold", "-1", WithJdbc::binary);
         with("binaryTransferEnable", psql("SELECT oid FROM pg_type WHERE typname = 'scru64'").get(0), WithJdbc::forced);
-        with(null, null, WithJdbc::order);
         System.out.println("done");
     }
 }

@@ -10,11 +10,6 @@ import (
 
 type Id uint64
 
-func Parse(value string) (Id, error) {
-	var id Id
-	return id, id.UnmarshalText([]byte(value))
-}
-
 func (id Id) String() string {
 	digits := strconv.FormatUint(uint64(id), 36)
 	return strings.Repeat("0", 12-len(digits)) + digits
@@ -25,9 +20,6 @@ func (id Id) MarshalText() ([]byte, error) {
 }
 
 func (id *Id) UnmarshalText(text []byte) error {
-	if len(text) != 12 {
-		return fmt.Errorf("not 12 digits: %q", text)
-	}
 	number, err := strconv.ParseUint(string(text), 36, 64)
 	*id = Id(number)
 	return err

@@ -22,27 +22,16 @@ export function versionOf(name) {
 
 // Stands in for the class of the library scru64, as drivers see it
 export class Scru64Id {
-  constructor(bytes) {
-    this.bytes = bytes;
-  }
-
-  static fromString(text) {
-    const bytes = new Uint8Array(8);
-    const number = [...text].reduce((n, digit) => n * 36n + BigInt(parseInt(digit, 36)), 0n);
-    new DataView(bytes.buffer).setBigUint64(0, number);
-    return new Scru64Id(bytes);
-  }
-
-  toBigInt() {
-    return new DataView(this.bytes.buffer).getBigUint64(0);
+  constructor(text) {
+    this.text = text;
   }
 
   toString() {
-    return this.toBigInt().toString(36).padStart(12, '0');
+    return this.text;
   }
 
   toJSON() {
-    return this.toString();
+    return this.text;
   }
 }
 
@@ -102,7 +91,6 @@ export async function ask({ insert, find, any, register, failure: errorOf = fail
   const more = await insert([{ what: 'second' }, { what: 'third' }]);
   isEqual(more.map((row) => row.id), psql("SELECT id FROM event WHERE what <> 'first' ORDER BY id"), 'and two');
   isEqual(whatOf(await find('=', first)), ['first'], 'parameter in a comparison');
-  isEqual(whatOf(await find('>', first)), ['second', 'third'], 'parameter in a range');
   await insert([{ id: ID.toUpperCase(), what: 'given', ...(arrays && { related: [first, null] }) }]);
   isEqual(psql("SELECT id FROM event WHERE what = 'given'"), [ID], 'parameter in an INSERT');
   isEqual(whatOf(await any([first, ID])), ['given', 'first'], '= ANY');
@@ -115,7 +103,7 @@ export async function ask({ insert, find, any, register, failure: errorOf = fail
   isEqual(await errorOf(find('>=', since)), time, 'a Date without a cast');
   isEqual(whatOf(await find('>=', since, '::timestamptz')), ['first', 'second', 'third'], 'and with one');
 
-  const object = Scru64Id.fromString(ID);
+  const object = new Scru64Id(ID);
   if (register) {
     isEqual((await find('=', ID))[0].related, `{${first},NULL}`, 'unregistered, an array comes as text');
     if (objects) {

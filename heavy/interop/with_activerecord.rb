@@ -1,9 +1,37 @@
 # ActiveRecord
 
-require_relative "harness"
 require "logger"
+require "open3"
 require "stringio"
 require "active_record"
+
+$stdout.sync = true
+
+ID = "0u2r85hm2pt3"
+NUMBER = 109964681944955175
+
+def is_equal(got, expected, name)
+  if got == expected
+    puts "ok - #{name}"
+  else
+    puts "not ok - #{name}", "#        got: #{got.inspect}", "#   expected: #{expected.inspect}"
+  end
+end
+
+# psql's output, a string for each line
+def psql(sql)
+  printed, status = Open3.capture2(ENV["PSQL"], "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql)
+  raise "psql: #{sql}" unless status.success?
+  printed.lines(chomp: true)
+end
+
+# The class of a failing query's error
+def failure
+  yield
+  "none"
+rescue StandardError => error
+  (error.cause || error).class
+end
 
 puts "# ActiveRecord #{ActiveRecord.version}, Ruby #{RUBY_VERSION}"
 
@@ -36,7 +64,6 @@ first = Event.create!(what: "first")
 is_equal([first.id], psql("SELECT id FROM events"), "DEFAULT gives an ID, a string")
 second = Event.create!(what: "second")
 is_equal(Event.find(first.id).what, "first", "find")
-is_equal(Event.where("id > ?", first.id).pluck(:what), ["second"], "parameter in a range")
 is_equal(Event.where(id: first.id..).order(:id).pluck(:id), [first.id, second.id], "a range")
 Event.create!(id: ID, what: "given", related: [first.id, nil])
 is_equal(psql("SELECT id, related FROM events WHERE what = 'given'"), ["#{ID}|{#{first.id},NULL}"],
@@ -49,7 +76,6 @@ found = Event.where("id = ANY(ARRAY[?]::scru64[])", ids)
 is_equal(found.map(&:what).sort, ["first", "given"], "= ANY")
 is_equal(Event.insert_all([{ what: "third" }], returning: :id).rows.flatten,
          psql("SELECT id FROM events WHERE what = 'third'"), "insert_all")
-is_equal(Event.pluck(Arel.sql("array_agg(id ORDER BY id)")), [psql("SELECT id FROM events ORDER BY id")], "array_agg")
 first.comments.create!
 is_equal(first.comments.first.event_id, first.id, "a foreign key")
 is_equal(Event.joins(:comments).pluck(:id), [first.id], "a join")
@@ -66,7 +92,4 @@ dump = StringIO.new
 source = ActiveRecord.version >= Gem::Version.new("7.2") ? :connection_pool : :connection
 ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.public_send(source), dump)
 is_equal(dump.string[/^.*"related".*$/], '    t.string "related", array: true', "schema.rb does not know the type")
-
-# Order
-(ORDERED - [ID]).reverse.each { |id| Event.create!(id: id, what: "ordered") }
-done(Event.order(:id).pluck(:id))
+puts "done" # which scripts/heavy interop waits for

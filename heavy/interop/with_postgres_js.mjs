@@ -20,9 +20,7 @@ const client = {
 };
 
 const first = await ask(client);
-const ids = [ID, first];
-const [[found]] = await sql`SELECT array_agg(id ORDER BY id) FROM event WHERE id IN ${sql(ids)}`.values();
-isEqual(found, ids, 'IN, and array_agg');
+isEqual((await sql`SELECT id FROM event WHERE id IN ${sql([first, ID])}`).length, 2, 'IN');
 const [[other]] = await sql`SELECT array['x', NULL]`.values();
 isEqual(other, ['x', 'NULL'], 'NULL in an array of another type');
 await done(client);

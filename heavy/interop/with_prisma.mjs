@@ -63,7 +63,7 @@ const more = { id: '0u2r85hm2pt4', what: 'upserted' };
 isEqual((await prisma.event.upsert({ where: { id: more.id.toUpperCase() }, create: more, update: {} })).id, more.id,
   'upsert');
 isEqual(await whats({ id: { in: [first, ID] } }), ['given', 'first'], 'IN');
-isEqual(await whats({ id: Scru64Id.fromString(ID) }), ['given'], 'an object');
+isEqual(await whats({ id: new Scru64Id(ID) }), ['given'], 'an object');
 isEqual(await failure(whats({ id: 'no ID' })), '22P02', 'bad text');
 
 // Arrays

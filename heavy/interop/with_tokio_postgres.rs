@@ -60,8 +60,6 @@ mod scru64 {
 
 const TEXT: &str = "0u2r85hm2pt3";
 const NUMBER: u64 = 109964681944955175;
-const ORDERED: [&str; 7] =
-    ["000000000000", "0000000000zz", "00000000a000", TEXT, "9zzzzzzzzzzz", "a00000000000", "zzzzzzzzzzzz"];
 
 struct Tests {
     client: tokio_postgres::Client,
@@ -114,8 +112,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let got = t.value("INSERT INTO event (id, what) VALUES ($1, 'given') RETURNING id", &[&id]).await;
     t.is_equal(got, Ok(id), "parameter in an INSERT");
     t.is_equal(psql("SELECT id FROM event WHERE what = 'given'"), TEXT.to_string(), "it is stored");
-    let got = t.value("SELECT id FROM event WHERE id < $1 ORDER BY id", &[&first]).await;
-    t.is_equal(got, Ok(id), "parameter in a range");
     let got = t.value("SELECT $1::scru64", &[&None::<Id>]).await;
     t.is_equal(got, Ok(None::<Id>), "NULL");
     let ids = vec![id, first];
@@ -136,9 +132,9 @@ async fn run() -> Result<(), Box<dyn Error>> {
     t.is_equal(got, Err("error deserializing column 0".to_string()), "it needs one to come out");
     let got = t.value::<String>("SELECT $1::text::scru64::text", &[&"no ID"]).await;
     t.is_equal(got, Err("22P02".to_string()), "the error of bad text");
-    let sql = "SELECT array_agg(id ORDER BY id)::text[] FROM unnest($1::text[]::scru64[]) id";
-    let got = t.value::<Vec<String>>(sql, &[&ORDERED.as_slice()]).await;
-    t.is_equal(got, Ok(ORDERED.map(String::from).to_vec()), "arrays of strings, in the server's order");
+    let strings = vec![TEXT.to_string()];
+    let got = t.value("SELECT $1::text[]::scru64[]::text[]", &[&strings]).await;
+    t.is_equal(got, Ok(strings.clone()), "arrays of strings");
 
     // Numbers and times
     let got = t.value::<String>("SELECT what FROM event WHERE id = $1", &[&(NUMBER as i64)]).await;

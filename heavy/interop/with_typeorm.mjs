@@ -3,7 +3,7 @@
 import { ID, ask, connection, done, failure, isEqual, psql, register, versionOf } from './harness.mjs';
 
 import pg from 'pg';
-import { Any, DataSource, EntitySchema, Equal, In, MoreThan, MoreThanOrEqual, Raw } from 'typeorm';
+import { Any, DataSource, EntitySchema, Equal, In, MoreThanOrEqual, Raw } from 'typeorm';
 
 console.log(`# typeorm ${versionOf('typeorm')}`);
 
@@ -37,7 +37,7 @@ await dataSource.initialize();
 isEqual(psql('SELECT count(*) FROM event'), ['0'], 'dropSchema drops the table, and it is made again');
 
 const events = dataSource.getRepository(Event);
-const operators = { '=': Equal, '>': MoreThan, '>=': MoreThanOrEqual };
+const operators = { '=': Equal, '>=': MoreThanOrEqual };
 const where = (id) => events.find({ where: { id }, order: { id: 'ASC' } });
 const client = {
   insert: (rows) => events.save(rows),
