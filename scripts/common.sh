@@ -290,16 +290,11 @@ can_compile()
 # Debian 12 and older have no package cbmc.
 declare -rA is_there=(
 	[cbmc]='command -v cbmc || ! apt-cache show cbmc'
-	[default-jdk-headless]='command -v javac'
 	[libipc-run-perl]='perl -MIPC::Run -e 1'
 	[libperl-critic-perl]='command -v perlcritic'
-	[libpostgresql-jdbc-java]='test -e /usr/share/java/postgresql.jar'
 	[nodejs]='command -v node'
 	[perl]='command -v prove'
-	[python3-django]='/usr/bin/python3 -c "import django"'
 	[python3-psycopg]='/usr/bin/python3 -c "import psycopg"'
-	[python3-psycopg2]='/usr/bin/python3 -c "import psycopg2"'
-	[python3-sqlalchemy]='/usr/bin/python3 -c "import sqlalchemy"'
 )
 
 # Of what is needed, print the packages that are missing, a line each.
