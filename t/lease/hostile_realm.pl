@@ -222,7 +222,7 @@ my %silences = (
 my $template = make_template('template');
 my $realm = make_realm($template, 'realm');
 # set_first_ttl() counts later, and a lease must not end because this machine is slow
-$realm->safe_psql('realm', "UPDATE scru64_realm_internal.settings SET first_ttl = '1 hour'");
+$realm->safe_psql('realm', "UPDATE scru64_realm.settings SET first_ttl = '1 hour'");
 
 my %answers;
 foreach my $call (qw(connect startup realm_id lease renew release))
