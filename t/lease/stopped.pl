@@ -11,6 +11,8 @@ use Scru64Test;
 my $template = make_template('template', allows_streaming => 1);
 my $realm = make_realm($template, 'realm');
 my $other = make_realm($template, 'other');
+# longer than any wait here
+$realm->safe_psql('realm', q(UPDATE scru64_realm.settings SET first_ttl = '1 hour'));
 
 #
 # A session at the limit, which is stopped while it looks at the worker, until that has
@@ -66,5 +68,5 @@ SKIP:
 	$server->stop;
 }
 
-ok_ids($realm, 'stopped and continued');
+ok_ids([ $realm, $other ], 'stopped and continued');
 done_testing();
