@@ -268,6 +268,9 @@ SKIP:
 		my ($and_then) = @_;
 		my $drawing = $primary->background_psql('plain');
 
+		# who has to wait for a clock that stands still waits for ever
+		set_clock($primary, '+0');
+		$primary->poll_query_until('plain', 'SELECT scru64_plain.timestamp(last_value) < clock_timestamp() FROM scru64_plain.last') or die 'IDs stay ahead of the clock';
 		# to an ID of a tick that has more
 		stop_clock($primary, time());
 		$drawing->query_safe(q(
