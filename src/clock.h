@@ -19,8 +19,8 @@
 #include "pure/scru64.h"
 
 /*
- * A tick is 256 ms, so the cheap clock will do.  It lags behind the precise one by a few
- * milliseconds, and by more while a virtual machine waits for a processor.
+ * A tick is 256 ms, so the cheap clock will do.  The cheap clock lags behind the precise one by a
+ * few milliseconds, and by more while a virtual machine waits for a processor.
  */
 #ifdef CLOCK_REALTIME_COARSE
 #define GENERATOR_CLOCK		CLOCK_REALTIME_COARSE
