@@ -19,23 +19,22 @@ OBJS = \
 	src/type/operators.o \
 	src/type/selectivity.o \
 	src/type/type.o \
-	src/shmem/lease.o \
+	src/shmem/worker_mailbox.o \
 	src/shmem/leased_slot.o \
 	src/shmem/node_slots.o \
 	src/shmem/slots.o \
-	src/shmem/writers.o \
+	src/shmem/open_transactions.o \
 	src/ceiling/ceiling.o \
 	src/ceiling/ceiling_page.o \
 	src/ceiling/standbys.o \
-	src/generate/attach.o \
+	src/generate/session_node.o \
 	src/generate/generate.o \
 	src/generate/generate_errors.o \
 	src/generate/generate_support.o \
 	src/generate/reported.o \
-	src/generate/session.o \
 	src/generate/watermark.o \
 	src/admin/server.o \
-	src/admin/short_transaction.o
+	src/realm/short_transaction.o
 
 TOP = $(dir $(firstword $(MAKEFILE_LIST)))
 DATA = $(patsubst $(TOP)%,%,$(wildcard $(TOP)sql/*.sql))

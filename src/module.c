@@ -15,12 +15,12 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 
-#include "generate/session.h"
+#include "generate/session_node.h"
 #include "settings.h"
-#include "shmem/lease.h"
+#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/slots.h"
-#include "shmem/writers.h"
+#include "shmem/open_transactions.h"
 
 COMPAT_MODULE_MAGIC("scru64", SCRU64_VERSION);
 
@@ -35,7 +35,7 @@ request_shared_memory(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	slots_request();
-	RequestAddinShmemSpace(lease_size());
+	RequestAddinShmemSpace(mailbox_size());
 }
 
 /*
@@ -48,19 +48,19 @@ take_shared_memory(void)
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 	slots_attach_anew();
-	lease_attach_anew();
+	mailbox_attach_anew();
 }
 
 void
 _PG_init(void)
 {
-	define_settings(detach_node);
-	watch_transactions();
+	settings_define(session_detach);
+	transactions_watch();
 
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	map_saved_lease();
-	register_lease_worker();
+	mailbox_register_worker();
 	if (COMPAT_PRELOAD_RESERVES_MEMORY)
 	{
 		slots_note_reserved();

@@ -160,7 +160,7 @@ scru64_parse_node_spec(PG_FUNCTION_ARGS)
 
 /* The value of the environment variable if it is set to no valid node spec, else NULL. */
 const char *
-bad_environment_spec(void)
+settings_bad_environment_spec(void)
 {
 	const char *text = getenv(NODE_SPEC_VARIABLE);
 	NodeSpec	spec;
@@ -182,7 +182,7 @@ default_node_spec(void)
 {
 	const char *text = getenv(NODE_SPEC_VARIABLE);
 
-	if (bad_environment_spec() != NULL)
+	if (settings_bad_environment_spec() != NULL)
 	{
 		/*
 		 * Warn once for the server: where processes are not forked, each one preloads the
@@ -217,7 +217,7 @@ is_own_source(GucSource source)
 
 /* The source of the session's own node spec; PGC_S_DEFAULT if it has none. */
 GucSource
-own_node_spec_source(void)
+settings_own_node_spec_source(void)
 {
 	GucSource	source = compat_find_setting(NODE_SPEC_SETTING)->source;
 
@@ -228,7 +228,7 @@ own_node_spec_source(void)
 static const char *own_setting = NULL;
 static GucSource own_source;
 
-/* See refused_node_spec_source(). */
+/* See settings_refused_node_spec_source(). */
 static GucSource refused_source = PGC_S_DEFAULT;
 
 /*
@@ -254,14 +254,14 @@ own_source_of_placeholder(const char *name)
 
 /* The source of the session's own node spec that was refused; PGC_S_DEFAULT if none was. */
 GucSource
-refused_node_spec_source(void)
+settings_refused_node_spec_source(void)
 {
 	return refused_source;
 }
 
 /* Raise 55P02 in a session that had its own value of a setting of the server. */
 void
-check_server_settings(void)
+settings_check_server(void)
 {
 	if (own_setting != NULL)
 		ereport(ERROR,
@@ -332,7 +332,7 @@ define_server_settings(void)
 
 /* Define all settings.  Each change of scru64.node_spec calls on_node_change. */
 void
-define_settings(void (*on_node_change) (void))
+settings_define(void (*on_node_change) (void))
 {
 	GucSource	source = own_source_of_placeholder(NODE_SPEC_SETTING);
 
@@ -344,7 +344,7 @@ define_settings(void (*on_node_change) (void))
 							   &node_spec, default_node_spec(),
 							   PGC_SUSET, GUC_ALLOW_IN_PARALLEL,
 							   check_node_spec, assign_node_spec, NULL);
-	if (own_node_spec_source() == PGC_S_DEFAULT)
+	if (settings_own_node_spec_source() == PGC_S_DEFAULT)
 		refused_source = source;
 	MarkGUCPrefixReserved(GUC_PREFIX);
 }

@@ -41,10 +41,10 @@ allowance_ticks(void)
 	return (uint64) scru64_rollback_allowance >> SCRU64_TICK_SHIFT;
 }
 
-extern void define_settings(void (*on_node_change) (void));
-extern void check_server_settings(void);
-extern GucSource own_node_spec_source(void);
-extern GucSource refused_node_spec_source(void);
-extern const char *bad_environment_spec(void);
+extern void settings_define(void (*on_node_change) (void));
+extern void settings_check_server(void);
+extern GucSource settings_own_node_spec_source(void);
+extern GucSource settings_refused_node_spec_source(void);
+extern const char *settings_bad_environment_spec(void);
 
 #endif							/* SETTINGS_H */

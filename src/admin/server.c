@@ -20,7 +20,7 @@
 #include "ceiling/ceiling.h"
 #include "ceiling/ceiling_page.h"
 #include "settings.h"
-#include "shmem/lease.h"
+#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
 #include "type/id_time.h"
@@ -119,7 +119,7 @@ Datum
 scru64_lease(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	LeaseInfo	info = lease_info();
+	LeaseInfo	info = mailbox_info();
 	bool		has_lease = info.node.node_id_size != 0;
 	bool		lease_over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
 	const char *state = has_lease && !lease_over ?
@@ -194,11 +194,11 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 				 errdetail("Whoever sets the ceiling can make IDs come again."),
 				 errhint("Ask a superuser of this server.")));
 	PreventCommandDuringRecovery("scru64_set_ceiling()");
-	ceiling = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
+	ceiling = id_time_checked_tick(PG_GETARG_TIMESTAMPTZ(0));
 
 	forget_saved_lease();
 	/* no ID is of a later tick */
 	ceiling_set(Min(ceiling, SCRU64_LAST_TIMESTAMP));
-	lease_wake_worker(true);
+	mailbox_wake_worker(true);
 	PG_RETURN_VOID();
 }

@@ -62,7 +62,7 @@
 #include "clock.h"
 #include "settings.h"
 #include "shmem/node_slots.h"
-#include "shmem/writers.h"
+#include "shmem/open_transactions.h"
 #include "type/id_time.h"
 
 /* Milliseconds between two tests of the standbys, doubled from MIN to MAX */
@@ -165,7 +165,7 @@ restart_above(uint64 ceiling)
 	state->written = ceiling;
 	incarnation = pg_atomic_read_u32(&state->incarnation);
 	if (incarnation == 0)
-		note_recovered_prepared();
+		transactions_note_recovered();
 	pg_write_barrier();
 	pg_atomic_write_u32(&state->incarnation, incarnation + 1);
 }

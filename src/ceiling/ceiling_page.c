@@ -110,7 +110,7 @@ ceiling_page_log_slow(int64 locked_at_ms)
 {
 	int64		took_ms = monotonic_ms() - locked_at_ms;
 
-	if (took_ms < SLOW_RAISE_MS || !log_is_due(LOG_SLOW_RAISE, 0))
+	if (took_ms < SLOW_RAISE_MS || !slots_log_is_due(LOG_SLOW_RAISE, 0))
 		return;
 	ereport(LOG,
 			(errmsg("raising the ceiling of scru64 took %lld ms", (long long) took_ms),

@@ -88,7 +88,7 @@ void
 standbys_log_wait(int64 since_ms)
 {
 	if (monotonic_ms() - since_ms < LONG_WAIT_MS || SyncRepConfig == NULL ||
-		!log_is_due(LOG_STANDBYS, 0))
+		!slots_log_is_due(LOG_STANDBYS, 0))
 		return;
 	ereport(LOG,
 			(errmsg("sessions wait until synchronous standbys have flushed the ceiling of scru64"),

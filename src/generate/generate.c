@@ -3,14 +3,14 @@
  * generate.c
  *		scru64_generate(): the next ID of the session's node.
  *
- * Brings together the session's node (session.c), the clock, the rules (generator.c),
+ * Brings together the session's node (session_node.c), the clock, the rules (generator.c),
  * the shared slots and the ceiling, and turns verdicts into waits and errors.
  *
  * Invariants:
  *
  *	- A session returns an ID only after a compare-and-swap has put the ID into the slot of
  *	  the session's node, in place of the state from which the session has computed the ID.
- *	- The session itself has opened the tick of the ID (attach.c), even if another session
+ *	- The session itself has opened the tick of the ID (session_node.c), even if another session
  *	  has entered the tick before.  The session tests this after it has read the node's
  *	  state, and before the compare-and-swap.
  *
@@ -26,13 +26,12 @@
 
 #include "ceiling/ceiling.h"
 #include "clock.h"
-#include "generate/attach.h"
+#include "generate/session_node.h"
 #include "generate/generate_errors.h"
-#include "generate/session.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
-#include "shmem/lease.h"
-#include "shmem/writers.h"
+#include "shmem/worker_mailbox.h"
+#include "shmem/open_transactions.h"
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
@@ -49,7 +48,7 @@ typedef struct Call
 static inline bool
 issue(uint64 *state, uint64 next)
 {
-	about_to_issue(next);
+	transactions_about_to_issue(next);
 	return node_slot_advance(session_node.slot, state, next);
 }
 
@@ -73,7 +72,7 @@ observe_clock(NodeSlot *slot, uint64 now)
 			pg_atomic_compare_exchange_u64(&slot->clock, &seen, now))
 		{
 			node_slot_count(slot, NODE_ROLLBACKS);
-			log_rollback(seen, now);
+			generate_log_rollback(seen, now);
 		}
 	}
 }
@@ -94,7 +93,7 @@ enter_tick(uint32 incarnation, uint64 *state, uint64 last, uint64 next, uint64 n
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!open_tick(incarnation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
+	if (!session_open_tick(incarnation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
 		!issue(state, next))
 		return false;
 	if (overflow)
@@ -115,10 +114,10 @@ wait_for_clock(uint64 state, bool full, uint64 due, Call *call)
 		node_slot_count(slot, NODE_WAITS);
 		if (full)
 			node_slot_count(slot, NODE_SATURATED);
-		log_wait(state);
+		generate_log_wait(state);
 		/* more capacity may help: have the worker look at the load */
-		if (session_node_is_leased())
-			(void) lease_call_worker(false);
+		if (session_is_leased())
+			(void) mailbox_call_worker(false);
 	}
 	call->waited = true;
 	clock_wait(due);
@@ -158,7 +157,7 @@ next_by_rules(Call *call, uint64_t *next)
 		state == NODE_STATE_CHANGING ||
 		(node_state_is_id(state) && !generator_owns(generator, state)))
 	{
-		attach_node();
+		session_attach();
 		return false;
 	}
 	observe_clock(session_node.slot, now);
@@ -180,9 +179,9 @@ next_by_rules(Call *call, uint64_t *next)
 	else
 	{
 		/* a new lease may help */
-		if (session_node_is_leased())
-			(void) lease_call_worker(true);
-		clock_behind(state);
+		if (session_is_leased())
+			(void) mailbox_call_worker(true);
+		generate_fail_clock_behind(state);
 	}
 	return false;
 }
@@ -210,7 +209,7 @@ next_at_once(uint64_t *next)
 	if (unlikely(!node_slot_read(session_node.slot, session_node.key, &state)) ||
 		unlikely(!generator_increment(&session_node.generator, state, now,
 									  allowance_ticks(), next)) ||
-		unlikely(!tick_is_open(scru64_get_timestamp(*next))))
+		unlikely(!session_tick_is_open(scru64_get_timestamp(*next))))
 		return false;
 	/* if the ID is ahead of the clock, the node is under load, or the clock went back */
 	if (scru64_get_timestamp(*next) != now)
@@ -230,7 +229,7 @@ next_slowly(void)
 		/* the session can be cancelled, whatever keeps it from getting an ID */
 		CHECK_FOR_INTERRUPTS();
 		if (session_node.slot == NULL)
-			attach_node();
+			session_attach();
 		else if (next_by_rules(&call, &next))
 			break;
 	}

@@ -17,7 +17,7 @@
 
 #include "clock.h"
 #include "generate/generate_errors.h"
-#include "generate/session.h"
+#include "generate/session_node.h"
 #include "pure/base36.h"
 #include "settings.h"
 #include "shmem/slots.h"
@@ -42,7 +42,7 @@ session_node_text(void)
 static bool
 node_log_is_due(LogKind kind)
 {
-	return log_is_due(kind, node_of_key(session_node.key).node_id);
+	return slots_log_is_due(kind, node_of_key(session_node.key).node_id);
 }
 
 static char *
@@ -73,7 +73,7 @@ state_text(Scru64Node node, uint64 state)
 
 /* 25006: as PreventCommandDuringRecovery(), and a hint */
 void
-generate_in_recovery(void)
+generate_fail_in_recovery(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
@@ -83,7 +83,7 @@ generate_in_recovery(void)
 
 /* 25000: as PreventCommandIfParallelMode(), and a hint */
 void
-generate_in_parallel_worker(void)
+generate_fail_in_parallel_worker(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
@@ -94,10 +94,10 @@ generate_in_parallel_worker(void)
 
 /* 55000 */
 void
-node_spec_not_set(void)
+generate_fail_no_node(void)
 {
-	const char *bad_spec = bad_environment_spec();
-	GucSource	refused = refused_node_spec_source();
+	const char *bad_spec = settings_bad_environment_spec();
+	GucSource	refused = settings_refused_node_spec_source();
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -118,7 +118,7 @@ node_spec_not_set(void)
 
 /* 55006 */
 void
-node_overlaps(const NodeReport *conflict)
+generate_fail_overlap(const NodeReport *conflict)
 {
 	if (conflict->state == NODE_STATE_CHANGING)
 		ereport(ERROR,
@@ -152,7 +152,7 @@ enough_allowance(uint64 tick)
 
 /* 58000; state: the node's, or its node_prev */
 void
-clock_behind(uint64 state)
+generate_fail_clock_behind(uint64 state)
 {
 	Scru64Node	node = node_of_key(session_node.key);
 	Generator	generator = generator_make(node);
@@ -193,7 +193,7 @@ failure_text(const LeaseInfo *info, const char *attempt)
 
 /* 55000 */
 void
-no_lease(const LeaseInfo *info, bool has_worker_slot)
+generate_fail_no_lease(const LeaseInfo *info, bool has_worker_slot)
 {
 	const char *failure = failure_text(info, "get one");
 
@@ -215,7 +215,7 @@ no_lease(const LeaseInfo *info, bool has_worker_slot)
 
 /* 55000; tick: of the next ID */
 void
-lease_is_over(const LeaseInfo *info, uint64 tick)
+generate_fail_lease_over(const LeaseInfo *info, uint64 tick)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -233,7 +233,7 @@ lease_is_over(const LeaseInfo *info, uint64 tick)
 
 /* The node starts ahead of the clock. */
 void
-log_start(uint64 state)
+generate_log_start(uint64 state)
 {
 	if (!node_log_is_due(LOG_START))
 		return;
@@ -246,7 +246,7 @@ log_start(uint64 state)
 
 /* The clock before and now, in ticks */
 void
-log_rollback(uint64 seen, uint64 now)
+generate_log_rollback(uint64 seen, uint64 now)
 {
 	if (!node_log_is_due(LOG_ROLLBACK))
 		return;
@@ -259,7 +259,7 @@ log_rollback(uint64 seen, uint64 now)
 }
 
 void
-log_wait(uint64 state)
+generate_log_wait(uint64 state)
 {
 	if (!node_log_is_due(LOG_WAIT))
 		return;
@@ -270,18 +270,18 @@ log_wait(uint64 state)
 					   ALLOWANCE_SETTING, scru64_rollback_allowance),
 			 node_state_is_id(state) ?
 			 errhint("If the clock is right, the node is asked for more IDs than its counter has room for: it needs a smaller %s.",
-					 session_node_is_leased() ?
+					 session_is_leased() ?
 					 "node_id_size, down to \"scru64.lease_node_id_size_min\"" : "node_id_size") :
 			 errhint("IDs up to then may have been issued before. The wait ends by itself.")));
 }
 
 /* The session's own node spec takes precedence over the lease. */
 void
-log_own_node_spec(void)
+generate_log_own_node_spec(void)
 {
-	GucSource	source = own_node_spec_source();
+	GucSource	source = settings_own_node_spec_source();
 
-	if (source == PGC_S_DEFAULT || !log_is_due(LOG_CONFIGURED_NODE, source))
+	if (source == PGC_S_DEFAULT || !slots_log_is_due(LOG_CONFIGURED_NODE, source))
 		return;
 	ereport(LOG,
 			(errmsg("node %s is used in place of the one that this server leases",

@@ -10,7 +10,7 @@
  *	1. close_past() finds the ID below which no node issues any more.  It fast-forwards the
  *	   nodes that would hold the watermark back without need.
  *
- *	2. writers.c has a bound below all IDs of each open transaction.  The watermark is at
+ *	2. open_transactions.c has a bound below all IDs of each open transaction.  The watermark is at
  *	   most the first ID after the lowest bound.
  *
  *	3. The session takes a new snapshot last.  It sees all transactions that are over by
@@ -22,14 +22,14 @@
  *
  * Invariants:
  *
- *	- A node that gets a slot issues IDs only after the closed tick: start_above_closed()
+ *	- A node that gets a slot issues IDs only after the closed tick: slots_start_above_closed()
  *	  and may_continue() see to it.  No watermark is above the first ID after that tick.
  *
  *	- No watermark is above the first ID after the ceiling.  So after a crash the server
  *	  issues no ID below a watermark of before, whatever its clock says.
  *
  *	- Watermark.highest holds for all new snapshots, so their watermarks never fall.  Only
- *	  restart_watermark() lowers it, when nodes start anew: all nodes by scru64_set_ceiling(),
+ *	  slots_restart_watermark() lowers it, when nodes start anew: all nodes by scru64_set_ceiling(),
  *	  or the node of a new lease if the closed tick is too far ahead of the clock.
  *
  *-------------------------------------------------------------------------
@@ -49,7 +49,7 @@
 #include "clock.h"
 #include "generate/reported.h"
 #include "settings.h"
-#include "shmem/writers.h"
+#include "shmem/open_transactions.h"
 
 PG_FUNCTION_INFO_V1(scru64_watermark);
 PG_FUNCTION_INFO_V1(scru64_open_transactions);
@@ -63,7 +63,7 @@ PG_FUNCTION_INFO_V1(scru64_open_transactions);
 static void
 fast_forward(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
 {
-	uint64		start = make_start(tick);
+	uint64		start = slots_make_start(tick);
 
 	if (!node_slot_advance(slot, state, start))
 		return;
@@ -154,7 +154,7 @@ static uint64
 bound_of_open(void)
 {
 	TransactionId unknown;
-	uint64		bound = writers_bound(&unknown);
+	uint64		bound = transactions_bound(&unknown);
 
 	if (TransactionIdIsValid(unknown))
 		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
@@ -231,7 +231,7 @@ check_and_find_watermark(SnapshotPosition position)
 	uint64		watermark;
 
 	PreventCommandDuringRecovery("scru64_watermark()");
-	check_server_settings();
+	settings_check_server();
 	ceiling_load();
 	if (node_slots->n_writers == 0)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
@@ -281,7 +281,7 @@ scru64_open_transactions(PG_FUNCTION_ARGS)
 		TransactionId xid;
 		uint64		bound;
 
-		if (writer_report(i, &pid, &xid, &bound))
+		if (transactions_report(i, &pid, &xid, &bound))
 		{
 			Datum		values[] = {Int32GetDatum(pid), TransactionIdGetDatum(xid), Int64GetDatum((int64) bound)};
 			bool		nulls[] = {pid == 0, pid != 0, false};

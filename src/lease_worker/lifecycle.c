@@ -43,7 +43,7 @@ load_ceiling(void)
 bool
 acquire_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *lease)
 {
-	set_request(&worker->request, node_id_size, window_s(&worker->plan),
+	set_request(&worker->request, node_id_size, plan_window_s(&worker->plan),
 				worker->info.holder, scru64_lease_within);
 	*lease = worker->held;
 	/* even if recovery has just ended: sessions get the lease once the ceiling is loaded */
@@ -66,7 +66,7 @@ acquire_lease(Worker *worker, RealmCall *call, int node_id_size, HeldLease *leas
 static bool
 quarantine(Worker *worker, RealmCall *call, HeldLease *lease)
 {
-	(void) call_renew(call, window_s(&worker->plan), 0, lease);
+	(void) call_renew(call, plan_window_s(&worker->plan), 0, lease);
 	worker->plan.next_size_ms = monotonic_ms() + MIN_LEASE_PAUSE_MS;
 	return realm_problem(call, psprintf("node %u/%u overlaps one that is configured on this server",
 										NODE_ARGS(lease)));
@@ -240,10 +240,10 @@ renew_lease(Worker *worker, RealmCall *call)
 	bool		renewed;
 
 	(void) scru64_leased_report(&report);
-	renewed = call_renew(call, window_s(&worker->plan), report.last_id, held);
+	renewed = call_renew(call, plan_window_s(&worker->plan), report.last_id, held);
 	if (renewed)
 		worker->plan.lease_pause_ms = MIN_LEASE_PAUSE_MS;
-	else if (call->lease_over || (call->refused && has_expired(refresh_plan(worker))))
+	else if (call->lease_over || (call->refused && plan_has_expired(refresh_plan(worker))))
 	{
 		held->renewal_refused = true;
 		ereport(LOG,
@@ -351,7 +351,7 @@ replace_lease(Worker *worker, RealmCall *call, int node_id_size)
 	}
 	if (result == REPLACE_OVERLAPS)
 		return quarantine(worker, call, &next);
-	if (worker->held.renewal_refused && is_exhausted(refresh_plan(worker)))
+	if (worker->held.renewal_refused && plan_is_exhausted(refresh_plan(worker)))
 		return activate_lease(worker, call, &next);
 	(void) release_lease(call, &next, start_id(&next));
 	return realm_problem(call, problems[result]);
@@ -370,7 +370,7 @@ return_lease(Worker *worker)
 {
 	HeldLease	lease = worker->held;
 	bool		is_held = has_lease(worker);
-	bool		ends_by_itself = lease.renewal_refused || has_expired(refresh_plan(worker));
+	bool		ends_by_itself = lease.renewal_refused || plan_has_expired(refresh_plan(worker));
 	uint64		last_id = end_lease(worker);
 	RealmCall	call;
 

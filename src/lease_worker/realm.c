@@ -266,7 +266,7 @@ realm_problem(RealmCall *call, const char *text)
 		problem = "the realm's answer is too long";
 	else if (text != NULL && *text != '\0')
 		problem = text;
-	scru64_lease_copy_text(call->problem, problem, LEASE_TEXT_LEN);
+	scru64_mailbox_copy_text(call->problem, problem, LEASE_TEXT_LEN);
 	return false;
 }
 

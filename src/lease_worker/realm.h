@@ -10,7 +10,7 @@
 
 #include "libpq-fe.h"
 
-#include "shmem/lease.h"
+#include "shmem/worker_mailbox.h"
 
 /* A connection, and the answer to the last query. */
 typedef struct RealmCall

@@ -6,8 +6,8 @@
  *
  * The worker is a library of its own, linked with libpq, so that sessions never load libpq.
  * One background worker per server runs scru64_lease_main(): a loop that decides on the next
- * step (decisions.c) and takes it (lifecycle.c).  Each call of the realm (realm_calls.c) has
- * a short connection of its own (realm.c).  Sessions are reached through lease.h and
+ * step (lease_plan.c) and takes it (lifecycle.c).  Each call of the realm (realm_calls.c) has
+ * a short connection of its own (realm.c).  Sessions are reached through worker_mailbox.h and
  * leased_slot.h.
  *
  * Invariants:
@@ -76,7 +76,7 @@ read_holder(Worker *worker)
 		strlcpy(host, "unknown", sizeof(host));
 	if (*name == '\0')
 		name = psprintf("%s:%d", host, PostPortNumber);
-	scru64_lease_copy_text(worker->info.holder, name, sizeof(worker->info.holder));
+	scru64_mailbox_copy_text(worker->info.holder, name, sizeof(worker->info.holder));
 }
 
 static void
@@ -131,7 +131,7 @@ reload(Worker *worker)
 	other_realm = strcmp(old_realm, psprintf("%s\n%s", scru64_realm, scru64_realm_id)) != 0;
 	other_within = strcmp(old_within, scru64_lease_within) != 0;
 	if (other_realm || other_within ||
-		(has_lease(worker) && wanted_size(refresh_plan(worker)) != worker->plan.size.current))
+		(has_lease(worker) && plan_wanted_size(refresh_plan(worker)) != worker->plan.size.current))
 	{
 		forget_failures(worker);
 		worker->plan.next_size_ms = 0;
@@ -223,7 +223,7 @@ follow_load(Worker *worker, RealmCall *call)
 {
 	Plan	   *plan = refresh_plan(worker);
 	LeaseInfo  *info = &worker->info;
-	int			wanted = wanted_size(plan);
+	int			wanted = plan_wanted_size(plan);
 
 	if (wanted == plan->size.current)
 	{
@@ -235,7 +235,7 @@ follow_load(Worker *worker, RealmCall *call)
 	if (plan->now_ms < plan->next_size_ms)
 		return;
 	plan->next_size_ms = plan->now_ms + SIZE_PAUSE_MS;
-	call->deadline_ms = plan->now_ms + successor_timeout_ms(plan);
+	call->deadline_ms = plan->now_ms + plan_successor_timeout_ms(plan);
 	if (replace_lease(worker, call, wanted))
 		plan->next_size_ms = 0;
 	else if (!realm_is_disturbed(call))
@@ -281,7 +281,7 @@ call_realm(Worker *worker)
 static void
 sleep_a_while(Worker *worker)
 {
-	int64		until_ms = sleep_until_ms(&worker->plan);
+	int64		until_ms = plan_sleep_until_ms(&worker->plan);
 
 	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 				  (long) Max(until_ms - monotonic_ms(), 0), PG_WAIT_EXTENSION) & WL_LATCH_SET)
@@ -289,7 +289,7 @@ sleep_a_while(Worker *worker)
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		/* publish only news: waiting sessions wake up, and call again */
-		if (!ConfigReloadPending && scru64_lease_was_called() &&
+		if (!ConfigReloadPending && scru64_mailbox_was_called() &&
 			plan_call(refresh_plan(worker)))
 			publish_info(worker);
 	}
@@ -312,7 +312,7 @@ work(Worker *worker)
 	plan = refresh_plan(worker);
 	if (!plan->in_recovery && !plan->has_ceiling)
 		plan->has_ceiling = load_ceiling();
-	switch (next_step(plan))
+	switch (plan_next_step(plan))
 	{
 		case STEP_SLEEP:
 			sleep_a_while(worker);

@@ -59,14 +59,14 @@ publish_info(Worker *worker)
 	LeaseInfo  *info = &worker->info;
 	const HeldLease *held = &worker->held;
 	const Plan *plan = refresh_plan(worker);
-	int64		pause_ms = Max(next_call_ms(plan) - plan->now_ms, 0);
+	int64		pause_ms = Max(plan_next_call_ms(plan) - plan->now_ms, 0);
 
 	info->node = plan->has_lease ? held->node : (Scru64Node) {0};
 	info->is_standby_lease = plan->is_standby_lease;
 	info->granted_at = held->granted_at;
 	info->expires_at = held->expires_at;
 	info->next_attempt_at = GetCurrentTimestamp() + pause_ms * USECS_PER_MSEC;
-	scru64_lease_set_info(info);
+	scru64_mailbox_set_info(info);
 }
 
 void

@@ -9,7 +9,7 @@
 #define WORKER_H
 
 #include "lease_worker/realm_calls.h"
-#include "pure/decisions.h"
+#include "pure/lease_plan.h"
 
 typedef struct Worker
 {

@@ -133,7 +133,7 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
  * node starts above that ID.
  */
 void
-leased_slot_evict(void)
+leased_evict(void)
 {
 	NodeKey		key = pg_atomic_read_u32(&node_slots->leased.key);
 	uint64		state;
@@ -142,8 +142,8 @@ leased_slot_evict(void)
 		return;
 	save_lease(NULL);
 	state = slot_evict(&node_slots->leased);
-	raise_floor_to(state);
-	node_slots->ended_id = last_of_state(node_of_key(key), state);
+	slots_raise_floor(state);
+	node_slots->ended_id = slots_last_id(node_of_key(key), state);
 }
 
 /* Does a configured node that has a slot or is parked overlap this node?  Lock held. */
@@ -190,8 +190,8 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 	node_slots->was_leased[node_slots->next_leased] = key;
 	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, lease->limit_tick);
-	(void) slot_start(slot, key, start_above_closed(timestamp), 0);
-	slot->progress = make_start(timestamp);
+	(void) slot_start(slot, key, slots_start_above_closed(timestamp), 0);
+	slot->progress = slots_make_start(timestamp);
 	save_lease(lease);
 }
 
@@ -224,7 +224,7 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uin
 		if (now != 0 && generator_too_far_ahead(last, now, allowance))
 			*back_from = last;
 		if (now != 0 && generator_too_far_ahead(node_slots->watermark.closed_tick, now, allowance))
-			restart_watermark(timestamp);
+			slots_restart_watermark(timestamp);
 		start_leased(lease, timestamp);
 	}
 	LWLockRelease(&node_slots->lock);
@@ -259,7 +259,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 		result = REPLACE_AHEAD;
 	else
 	{
-		leased_slot_evict();
+		leased_evict();
 		*last_id = node_slots->ended_id;
 		start_leased(lease, Max(lease->start_tick, scru64_get_timestamp(*last_id)));
 	}
@@ -296,7 +296,7 @@ scru64_leased_end(void)
 
 	ensure_slots();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	leased_slot_evict();
+	leased_evict();
 	save_lease(NULL);
 	last_id = node_slots->ended_id;
 	LWLockRelease(&node_slots->lock);

@@ -24,7 +24,7 @@ typedef enum Replacement
 
 /* For node_slots.c, which holds the lock */
 extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);
-extern void leased_slot_evict(void);
+extern void leased_evict(void);
 
 /* For module.c and scru64_set_ceiling() */
 extern void map_saved_lease(void);

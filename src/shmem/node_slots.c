@@ -32,7 +32,7 @@ forget_parked(int entry)
 {
 	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	if (node_slots->parked_keys[entry] != 0)
-		raise_floor_to(node_slots->parked_ids[entry]);
+		slots_raise_floor(node_slots->parked_ids[entry]);
 	node_slots->parked_keys[entry] = 0;
 }
 
@@ -132,7 +132,7 @@ forget_overlapping(Scru64Node node, uint64 now, NodeReport *conflict)
 			slot_report(slot, conflict);
 			return false;
 		}
-		raise_floor_to(progress);
+		slots_raise_floor(progress);
 	}
 	for (int i = 0; i < PARKED_NODES; i++)
 	{
@@ -193,7 +193,7 @@ find_or_start(Scru64Node node, uint64 now, NodeReport *conflict)
 	if (slot != NULL && !has_foreign_id(slot, node))
 		return slot;
 	if (slot != NULL)
-		raise_floor_to(slot_evict(slot));
+		slots_raise_floor(slot_evict(slot));
 	if (overlaps_in_use(node, now, conflict))
 		return NULL;
 	progress = recall_parked(key);
@@ -201,7 +201,7 @@ find_or_start(Scru64Node node, uint64 now, NodeReport *conflict)
 	{
 		if (!forget_overlapping(node, now, conflict))
 			return NULL;
-		progress = start_above_closed(node_slots->floor);
+		progress = slots_start_above_closed(node_slots->floor);
 	}
 	return slot_start(free_slot(), key, progress, now);
 }
@@ -264,9 +264,9 @@ node_slots_restart(uint64 floor)
 		(void) slot_evict(&node_slots->slots[i]);
 	for (int i = 0; i < PARKED_NODES; i++)
 		node_slots->parked_keys[i] = 0;
-	leased_slot_evict();
+	leased_evict();
 	node_slots->floor = floor;
-	restart_watermark(floor);
+	slots_restart_watermark(floor);
 	LWLockRelease(&node_slots->lock);
 }
 

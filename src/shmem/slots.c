@@ -13,7 +13,7 @@
  *						the lock; all other changes need the lock.
  *	NodeSlot.key, limit	atomic.  Read without the lock, written under the lock.
  *	NodeSlots.ceiling	see ceiling.c.
- *	NodeSlots.writers	and the entries after them: see writers.c.
+ *	NodeSlots.writers	and the entries after them: see open_transactions.c.
  *	other atomics		are hints and counts: no ID depends on them.
  *	all else			NodeSlots.lock.  Its holder never raises errors, allocates or waits.
  *
@@ -232,7 +232,7 @@ slots_attach_anew(void)
  * about the system clock.
  */
 bool
-log_is_due(LogKind kind, uint32 subject)
+slots_log_is_due(LogKind kind, uint32 subject)
 {
 	pg_atomic_uint64 *logged = &node_slots->logged[kind][subject % LOG_TIMES];
 	uint64		last = pg_atomic_read_u64(logged);
@@ -250,7 +250,7 @@ log_is_due(LogKind kind, uint32 subject)
  * tick are later than before.  Others come again only if 16.7 million are made in one tick.
  */
 uint64
-make_start(uint64 timestamp)
+slots_make_start(uint64 timestamp)
 {
 	uint32		serial = node_slots->next_serial++;
 
@@ -266,14 +266,14 @@ make_start(uint64 timestamp)
 
 /* The start marker of a node that starts above a tick, and above the closed tick. */
 uint64
-start_above_closed(uint64 timestamp)
+slots_start_above_closed(uint64 timestamp)
 {
-	return make_start(Max(timestamp, node_slots->watermark.closed_tick));
+	return slots_make_start(Max(timestamp, node_slots->watermark.closed_tick));
 }
 
 /* Reopen all ticks above this one: earlier watermarks need not hold for the IDs to come. */
 void
-restart_watermark(uint64 tick)
+slots_restart_watermark(uint64 tick)
 {
 	Watermark  *watermark = &node_slots->watermark;
 
@@ -286,7 +286,7 @@ restart_watermark(uint64 tick)
 
 /* node_state_last() for a node */
 uint64
-last_of_state(Scru64Node node, uint64 state)
+slots_last_id(Scru64Node node, uint64 state)
 {
 	Generator	generator = generator_make(node);
 
@@ -305,7 +305,7 @@ slot_report(NodeSlot *slot, NodeReport *report)
 	report->node = node_of_key(key);
 	report->state = slot_progress(slot, state);
 	report->tick = node_state_tick(state);
-	report->last_id = last_of_state(report->node, report->state);
+	report->last_id = slots_last_id(report->node, report->state);
 	for (int i = 0; i < NODE_COUNTS; i++)
 		report->counts[i] = pg_atomic_read_u64(&slot->counts[i]);
 	return true;
@@ -324,7 +324,7 @@ slot_progress(const NodeSlot *slot, uint64 state)
  *
  * Ordering: until the exchange, a session of the node may advance the state; the exchange then
  * returns the session's ID (litmus: evicted-last), and later the session's compare-and-swap
- * fails.  The exchange is an acquire: from here on we see the session's entry in writers.c for
+ * fails.  The exchange is an acquire: from here on we see the session's entry in open_transactions.c for
  * the ID (litmus: entry-evicted).
  */
 uint64
@@ -357,7 +357,7 @@ may_continue(uint64 progress)
 void
 slot_give(NodeSlot *slot, NodeKey key, uint64 progress)
 {
-	uint64		state = may_continue(progress) ? progress : start_above_closed(node_slots->floor);
+	uint64		state = may_continue(progress) ? progress : slots_start_above_closed(node_slots->floor);
 
 	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	slot->progress = progress;
@@ -371,7 +371,7 @@ slot_give(NodeSlot *slot, NodeKey key, uint64 progress)
  * marker does not raise the floor: the marker of a lease may be far above the ceiling.
  */
 void
-raise_floor_to(uint64 state)
+slots_raise_floor(uint64 state)
 {
 	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	if (node_state_is_id(state))

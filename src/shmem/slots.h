@@ -40,7 +40,7 @@
 /* Subjects with the same remainder share the times of their last messages. */
 #define LOG_TIMES			64
 
-/* Kinds of messages that log_is_due() limits, each about a subject: a node_id, */
+/* Kinds of messages that slots_log_is_due() limits, each about a subject: a node_id, */
 typedef enum LogKind
 {
 	LOG_START,
@@ -71,13 +71,13 @@ typedef struct CeilingState
 typedef struct Watermark
 {
 	uint64		closed_tick;	/* nodes start above this tick */
-	uint32		restarts;		/* how often restart_watermark() was called, */
+	uint32		restarts;		/* how often slots_restart_watermark() was called, */
 	uint64		highest;		/* and the greatest watermark since */
 	AnswerRing	answers;
 } Watermark;
 
 /*
- * The entry of a process for its open transaction; see writers.c.  All IDs of the transaction
+ * The entry of a process for its open transaction; see open_transactions.c.  All IDs of the transaction
  * are above this; 0: there are none.  Unpadded: a transaction writes to it only twice.
  */
 typedef pg_atomic_uint64 Writer;
@@ -161,8 +161,8 @@ extern void slots_request(void);
 extern void slots_attach_anew(void);
 extern void ensure_slots(void);
 extern bool slots_are_mixed(void);
-extern bool log_is_due(LogKind kind, uint32 subject);
-extern uint64 last_of_state(Scru64Node node, uint64 state);
+extern bool slots_log_is_due(LogKind kind, uint32 subject);
+extern uint64 slots_last_id(Scru64Node node, uint64 state);
 
 /* Lock held: at least shared for slot_report() and slot_progress(), else exclusively. */
 extern bool slot_report(NodeSlot *slot, NodeReport *report);
@@ -170,9 +170,9 @@ extern uint64 slot_evict(NodeSlot *slot);
 extern uint64 slot_progress(const NodeSlot *slot, uint64 state);
 extern void slot_give(NodeSlot *slot, NodeKey key, uint64 progress);
 extern NodeSlot *slot_start(NodeSlot *slot, NodeKey key, uint64 progress, uint64 now);
-extern uint64 make_start(uint64 timestamp);
-extern uint64 start_above_closed(uint64 timestamp);
-extern void restart_watermark(uint64 tick);
-extern void raise_floor_to(uint64 state);
+extern uint64 slots_make_start(uint64 timestamp);
+extern uint64 slots_start_above_closed(uint64 timestamp);
+extern void slots_restart_watermark(uint64 tick);
+extern void slots_raise_floor(uint64 state);
 
 #endif							/* SLOTS_H */

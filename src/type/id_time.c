@@ -51,7 +51,7 @@ scru64_timestamp(PG_FUNCTION_ARGS)
 }
 
 uint64
-checked_tick_of_time(TimestampTz time)
+id_time_checked_tick(TimestampTz time)
 {
 	/* infinity is out of range by its value */
 	if (time < UNIX_EPOCH_TIMESTAMP || time >= LAST_TICK_TIMESTAMP + TICK_USECS)
@@ -75,7 +75,7 @@ checked_tick_of_time(TimestampTz time)
 Datum
 scru64_from_parts(PG_FUNCTION_ARGS)
 {
-	uint64		tick = checked_tick_of_time(PG_GETARG_TIMESTAMPTZ(0));
+	uint64		tick = id_time_checked_tick(PG_GETARG_TIMESTAMPTZ(0));
 	int32		node_ctr = PG_GETARG_INT32(1);
 
 	if (node_ctr < 0 || node_ctr > (int32) SCRU64_MAX_NODE_CTR)

@@ -38,6 +38,6 @@ tick_of_time(TimestampTz time)
 }
 
 /* The same for any time; 22008 if the time has no tick, infinity included. */
-extern uint64 checked_tick_of_time(TimestampTz time);
+extern uint64 id_time_checked_tick(TimestampTz time);
 
 #endif							/* ID_TIME_H */

@@ -6,7 +6,7 @@
  * count.  CBMC proves, too, that no access is outside its memory, and no arithmetic undefined.
  */
 #include "pure/base36.h"
-#include "pure/decisions.h"
+#include "pure/lease_plan.h"
 #include "pure/generator.h"
 #include "pure/look_ahead.h"
 #include "pure/node_spec.h"
@@ -178,10 +178,10 @@ PROOF(sleep, Plan plan, uint64_t saturated, uint64_t used, int64_t later_ms)
 		node_size_look(&plan.size, plan.now_ms, saturated, used);
 	later = plan;
 	later.now_ms = later_ms;
-	prove(next_step(&plan) != STEP_SLEEP || sleep_until_ms(&plan) > plan.now_ms);
-	prove(next_step(&plan) != STEP_SLEEP || later_ms < plan.now_ms || later_ms >= sleep_until_ms(&plan) ||
+	prove(plan_next_step(&plan) != STEP_SLEEP || plan_sleep_until_ms(&plan) > plan.now_ms);
+	prove(plan_next_step(&plan) != STEP_SLEEP || later_ms < plan.now_ms || later_ms >= plan_sleep_until_ms(&plan) ||
 		  (plan.next_lease_ms > plan.now_ms && plan.next_lease_ms <= later_ms) ||
-		  next_step(&later) == STEP_SLEEP);
+		  plan_next_step(&later) == STEP_SLEEP);
 	(void) plan_call(&plan);
 	prove(!plan_call(&plan));
 }

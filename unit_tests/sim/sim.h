@@ -34,11 +34,11 @@
 
 #include "ceiling/ceiling.h"
 #include "generate/reported.h"
-#include "generate/session.h"
+#include "generate/session_node.h"
 #include "pure/base36.h"
-#include "shmem/lease.h"
+#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
-#include "shmem/writers.h"
+#include "shmem/open_transactions.h"
 
 #define MS				INT64CONST(1000000)
 #define SEC				(1000 * MS)

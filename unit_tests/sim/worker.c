@@ -372,7 +372,7 @@ worker_main(void)
 		begin_process();
 		ConfigReloadPending = ShutdownRequestPending = false;
 		ProcessConfigFile(PGC_POSTMASTER);
-		watch_transactions();
+		transactions_watch();
 		worker_ends = &end;
 		if (sigsetjmp(end, 0) == 0)
 			scru64_start_lease_worker((Datum) 0);

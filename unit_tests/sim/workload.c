@@ -108,7 +108,7 @@ assign_node(NodeSpec spec)
 	configured_node = spec;
 	has_set_node = true;
 	node_set_count = set_count;
-	detach_node();
+	session_detach();
 }
 
 /* An aborted transaction takes back its SET. */
@@ -386,7 +386,7 @@ begin_session(void)
 {
 	begin_process();
 	scru64_realm = swarm.has_worker ? "realm" : "";
-	watch_transactions();
+	transactions_watch();
 	set_node();
 }
 

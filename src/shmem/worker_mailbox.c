@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * lease.c
+ * worker_mailbox.c
  *		How sessions and the lease worker reach each other.
  *
  * A session that needs the leased node starts the worker, if there is none, wakes it, and
  * waits.  The worker, which is in a library of its own, acquires a lease, activates it in
  * leased_slot.c, publishes its own state here, and wakes all waiting sessions.  Functions
- * here return false or NULL if there is no lease; attach.c raises the error.
+ * here return false or NULL if there is no lease; session_node.c raises the error.
  *
  * A lease is a window of ticks: its IDs are of ticks after that of granted_at, up to that of
  * expires_at, both by the realm's clock.  The start marker of the lease's slot keeps IDs
@@ -37,7 +37,7 @@
 #include "clock.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
-#include "shmem/lease.h"
+#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/slots.h"
 
@@ -71,7 +71,7 @@ init_lease(void *memory)
 }
 
 Size
-lease_size(void)
+mailbox_size(void)
 {
 	return sizeof(Lease);
 }
@@ -86,14 +86,14 @@ shared_lease(void)
 
 /* As slots_attach_anew() */
 void
-lease_attach_anew(void)
+mailbox_attach_anew(void)
 {
 	the_lease = NULL;
 	(void) shared_lease();
 }
 
 LeaseInfo
-lease_info(void)
+mailbox_info(void)
 {
 	Lease	   *lease = shared_lease();
 	LeaseInfo	info;
@@ -126,7 +126,7 @@ static const BackgroundWorker lease_worker = {
  * postmaster restarts this worker, because on a standby no session registers another.
  */
 void
-register_lease_worker(void)
+mailbox_register_worker(void)
 {
 	BackgroundWorker worker = lease_worker;
 
@@ -141,7 +141,7 @@ register_lease_worker(void)
 
 /* Wake the worker, if there is one: to call the realm, or only to look at the node's load. */
 void
-lease_wake_worker(bool call_realm)
+mailbox_wake_worker(bool call_realm)
 {
 	Lease	   *lease = shared_lease();
 	Latch	   *latch;
@@ -156,14 +156,14 @@ lease_wake_worker(bool call_realm)
 
 /* Wake the worker, or register one.  Returns false if max_worker_processes has no room. */
 bool
-lease_call_worker(bool call_realm)
+mailbox_call_worker(bool call_realm)
 {
 	Lease	   *lease = shared_lease();
 	BackgroundWorker worker = lease_worker;
 	int64		now_ms = monotonic_ms();
 	bool		is_due;
 
-	lease_wake_worker(call_realm);
+	mailbox_wake_worker(call_realm);
 	SpinLockAcquire(&lease->mutex);
 	is_due = lease->info.worker_pid == 0 && now_ms >= lease->next_start_ms;
 	if (is_due)
@@ -211,21 +211,21 @@ worth_waiting(const LeaseInfo *info, uint64 began)
  * busy: it writes the slot before it clears busy (litmus: busy-slot).
  */
 NodeSlot *
-lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot)
+mailbox_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot)
 {
 	uint64		began = monotonic_ms();
 	NodeReport	report;
 	bool		has_lease;
 
-	*info = lease_info();
+	*info = mailbox_info();
 	while (!(has_lease = scru64_leased_report(&report)))
 	{
 		/* even if this session will not wait, its call brings the next attempt forward */
-		*has_worker_slot = lease_call_worker(true);
+		*has_worker_slot = mailbox_call_worker(true);
 		if (!*has_worker_slot || !worth_waiting(info, began))
 			break;
 		sleep_until_changed();
-		*info = lease_info();
+		*info = mailbox_info();
 	}
 	ConditionVariableCancelSleep();
 	if (!has_lease)
@@ -244,7 +244,7 @@ lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot)
  * busy: it raises the limit before it clears busy (litmus: busy-limit).
  */
 bool
-lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
+mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
 {
 	uint64		began = monotonic_ms();
 	uint64		state;
@@ -252,11 +252,11 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 
 	/* after this the session misses no change */
 	ConditionVariablePrepareToSleep(&shared_lease()->changed);
-	(void) lease_call_worker(true);
+	(void) mailbox_call_worker(true);
 	do
 	{
 		sleep_until_changed();
-		*info = lease_info();
+		*info = mailbox_info();
 		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
 	} while (!reached && worth_waiting(info, began) &&
 			 (info->busy ||
@@ -272,7 +272,7 @@ lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info
 
 /* Copy a text for sessions: as one line of ASCII, for databases of any encoding. */
 void
-scru64_lease_copy_text(char *copy, const char *text, size_t size)
+scru64_mailbox_copy_text(char *copy, const char *text, size_t size)
 {
 	strlcpy(copy, text, size);
 	for (char *c = copy; *c != '\0'; c++)
@@ -286,7 +286,7 @@ scru64_lease_copy_text(char *copy, const char *text, size_t size)
 
 /* Publish the worker's state to all sessions, and wake the waiting ones. */
 void
-scru64_lease_set_info(const LeaseInfo *info)
+scru64_mailbox_set_info(const LeaseInfo *info)
 {
 	Lease	   *lease = shared_lease();
 
@@ -322,35 +322,35 @@ become_worker(void)
 static void
 end_worker(int code, Datum arg)
 {
-	LeaseInfo	info = lease_info();
+	LeaseInfo	info = mailbox_info();
 
 	(void) code;
 	(void) arg;
 	info.worker_pid = 0;
 	info.busy = false;
-	scru64_lease_set_info(&info);
+	scru64_mailbox_set_info(&info);
 }
 
 /* An error ends the worker: publish the error to all sessions, and log it once in a while. */
 static void
 publish_error(void)
 {
-	LeaseInfo	info = lease_info();
+	LeaseInfo	info = mailbox_info();
 	ErrorData  *error;
 
 	HOLD_INTERRUPTS();
 	LWLockReleaseAll();
 	MemoryContextSwitchTo(TopMemoryContext);
 	error = CopyErrorData();
-	if (log_is_due(LOG_LEASE_WORKER, 0))
+	if (slots_log_is_due(LOG_LEASE_WORKER, 0))
 		EmitErrorReport();
 	/* this is the only worker, so nothing else changes info meanwhile */
 	info.failures++;
 	info.worker_failed = true;
 	info.last_error_at = GetCurrentTimestamp();
 	info.next_attempt_at = info.last_error_at + WORKER_PAUSE_MS * INT64CONST(1000);
-	scru64_lease_copy_text(info.last_error, error->message, LEASE_TEXT_LEN);
-	scru64_lease_set_info(&info);
+	scru64_mailbox_copy_text(info.last_error, error->message, LEASE_TEXT_LEN);
+	scru64_mailbox_set_info(&info);
 }
 
 /*
@@ -388,7 +388,7 @@ scru64_start_lease_worker(Datum arg)
 
 /* Has a session asked the worker to call the realm since the last time? */
 bool
-scru64_lease_was_called(void)
+scru64_mailbox_was_called(void)
 {
 	Lease	   *lease = shared_lease();
 	bool		called;

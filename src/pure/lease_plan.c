@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * decisions.c
+ * lease_plan.c
  *		What the lease worker does, and when.
  *
- * Pure, see decisions.h.
+ * Pure, see lease_plan.h.
  *
  *-------------------------------------------------------------------------
  */
-#include "pure/decisions.h"
+#include "pure/lease_plan.h"
 #include "pure/generator.h"
 
 #define MSECS_PER_SEC		1000
@@ -30,7 +30,7 @@ greatest_ms(int64_t a, int64_t b)
  * the node to another server.
  */
 bool
-has_expired(const Plan *plan)
+plan_has_expired(const Plan *plan)
 {
 	return plan->knows_realm_clock && plan->remaining_ms <= 0;
 }
@@ -55,9 +55,9 @@ is_far_ahead(const Plan *plan)
  * alone, still serves the sessions; a new lease would have ended already by this server's.
  */
 bool
-is_worth_replacing(const Plan *plan)
+plan_is_worth_replacing(const Plan *plan)
 {
-	return has_expired(plan) ||
+	return plan_has_expired(plan) ||
 		(plan->knows_realm_clock &&
 		 (plan->start_tick > plan->clock_tick || is_far_ahead(plan)));
 }
@@ -68,7 +68,7 @@ is_worth_replacing(const Plan *plan)
  * not count, because sessions do not use it.
  */
 bool
-is_exhausted(const Plan *plan)
+plan_is_exhausted(const Plan *plan)
 {
 	return !plan->has_slot || plan->own_tick > plan->limit_tick || is_far_ahead(plan);
 }
@@ -84,7 +84,7 @@ wants_return(const Plan *plan)
 	return plan->has_lease &&
 		((!plan->has_slot && !plan->is_standby_lease) ||
 		 (!plan->renewal_refused && plan->failures == 0 &&
-		  plan->now_ms >= plan->next_lease_ms && is_worth_replacing(plan)));
+		  plan->now_ms >= plan->next_lease_ms && plan_is_worth_replacing(plan)));
 }
 
 /*
@@ -100,7 +100,7 @@ wants_capacity(const Plan *plan)
 
 /* When to call the realm next; for a new lease, not before the pause after the last one. */
 int64_t
-next_call_ms(const Plan *plan)
+plan_next_call_ms(const Plan *plan)
 {
 	return plan->has_lease && !plan->renewal_refused ? plan->next_attempt_ms :
 		greatest_ms(plan->next_attempt_ms, plan->next_lease_ms);
@@ -118,7 +118,7 @@ awaits_ceiling(const Plan *plan)
 
 /* The order matters: the worker returns a useless lease before it calls the realm. */
 Step
-next_step(const Plan *plan)
+plan_next_step(const Plan *plan)
 {
 	if (awaits_ceiling(plan))
 		return STEP_SLEEP;
@@ -126,7 +126,7 @@ next_step(const Plan *plan)
 		return STEP_ACTIVATE;
 	if (wants_return(plan))
 		return STEP_RETURN;
-	return plan->now_ms >= next_call_ms(plan) ||
+	return plan->now_ms >= plan_next_call_ms(plan) ||
 		(wants_capacity(plan) && plan->now_ms >= plan->next_size_ms) ? STEP_CALL : STEP_SLEEP;
 }
 
@@ -137,7 +137,7 @@ next_step(const Plan *plan)
 bool
 plan_call(Plan *plan)
 {
-	int64_t		planned_ms = next_call_ms(plan);
+	int64_t		planned_ms = plan_next_call_ms(plan);
 
 	if (plan->failures > 0)
 		plan->next_attempt_ms = least_ms(plan->next_attempt_ms, plan->called_attempt_ms);
@@ -146,7 +146,7 @@ plan_call(Plan *plan)
 		plan->last_called_ms = plan->now_ms;
 		plan->next_attempt_ms = plan->now_ms;
 	}
-	return next_call_ms(plan) < planned_ms;
+	return plan_next_call_ms(plan) < planned_ms;
 }
 
 /*
@@ -154,7 +154,7 @@ plan_call(Plan *plan)
  * lease has no load yet, so its node_id_size stays.
  */
 int
-wanted_size(const Plan *plan)
+plan_wanted_size(const Plan *plan)
 {
 	int			after_waits = node_size_after_waits(&plan->size);
 
@@ -211,7 +211,7 @@ void
 plan_attempt(Plan *plan, bool done, uint32_t random)
 {
 	plan->called_attempt_ms = plan->now_ms + retry_pause_ms(plan, MAX_CALLED_PAUSE_MS, random);
-	if (done && is_worth_replacing(plan))
+	if (done && plan_is_worth_replacing(plan))
 		plan->next_attempt_ms = greatest_ms(plan->now_ms, plan->next_lease_ms);
 	else
 		plan->next_attempt_ms = plan->now_ms +
@@ -231,10 +231,10 @@ plan_new_lease(Plan *plan, int64_t now_ms)
 
 /* When the worker has something to do next, unless a session calls before. */
 int64_t
-sleep_until_ms(const Plan *plan)
+plan_sleep_until_ms(const Plan *plan)
 {
 	int64_t		look_ms = node_size_next_look(&plan->size);
-	int64_t		until_ms = next_call_ms(plan);
+	int64_t		until_ms = plan_next_call_ms(plan);
 
 	if (awaits_ceiling(plan))
 		return plan->now_ms + MAX_PAUSE_MS;
@@ -250,14 +250,14 @@ sleep_until_ms(const Plan *plan)
  * setting, because a busy node reaches the end of the window so much earlier.
  */
 int64_t
-window_s(const Plan *plan)
+plan_window_s(const Plan *plan)
 {
 	return plan->ttl_s + plan->allowance_ms / MSECS_PER_SEC + 1;
 }
 
 /* How long to wait for another lease, so that the current one does not end meanwhile. */
 int64_t
-successor_timeout_ms(const Plan *plan)
+plan_successor_timeout_ms(const Plan *plan)
 {
 	return least_ms(CALL_TIMEOUT_MS, plan->remaining_ms / 3);
 }

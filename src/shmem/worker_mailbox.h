@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * lease.h
+ * worker_mailbox.h
  *		The server's lease of a node, as sessions and the lease worker see it.
  *
- * lease.c says how each field is guarded.
+ * worker_mailbox.c says how each field is guarded.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef LEASE_H
-#define LEASE_H
+#ifndef WORKER_MAILBOX_H
+#define WORKER_MAILBOX_H
 
 #include "datatype/timestamp.h"
 
@@ -37,18 +37,18 @@ typedef struct LeaseInfo
 	char		size_reason[LEASE_TEXT_LEN];
 } LeaseInfo;
 
-extern Size lease_size(void);
-extern void lease_attach_anew(void);
-extern LeaseInfo lease_info(void);
-extern NodeSlot *lease_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot);
-extern bool lease_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
-extern void lease_wake_worker(bool call_realm);
-extern bool lease_call_worker(bool call_realm);
-extern void register_lease_worker(void);
+extern Size mailbox_size(void);
+extern void mailbox_attach_anew(void);
+extern LeaseInfo mailbox_info(void);
+extern NodeSlot *mailbox_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot);
+extern bool mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
+extern void mailbox_wake_worker(bool call_realm);
+extern bool mailbox_call_worker(bool call_realm);
+extern void mailbox_register_worker(void);
 
 /* For the worker */
-extern PGDLLEXPORT void scru64_lease_copy_text(char *copy, const char *text, size_t size);
-extern PGDLLEXPORT void scru64_lease_set_info(const LeaseInfo *info);
-extern PGDLLEXPORT bool scru64_lease_was_called(void);
+extern PGDLLEXPORT void scru64_mailbox_copy_text(char *copy, const char *text, size_t size);
+extern PGDLLEXPORT void scru64_mailbox_set_info(const LeaseInfo *info);
+extern PGDLLEXPORT bool scru64_mailbox_was_called(void);
 
-#endif							/* LEASE_H */
+#endif							/* WORKER_MAILBOX_H */

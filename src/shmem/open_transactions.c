@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * writers.c
+ * open_transactions.c
  *		Which open transactions have generated IDs.
  *
  * Each process has an entry in the shared memory of slots.c, where it advertises a bound: all
@@ -37,7 +37,7 @@
 #include "storage/ipc.h"
 #include "storage/procarray.h"
 
-#include "shmem/writers.h"
+#include "shmem/open_transactions.h"
 
 /* PreparedWriter.bound if the IDs are unknown: below all IDs that are ever issued */
 #define UNKNOWN_BOUND		1
@@ -45,7 +45,7 @@
 /* For a transaction that has generated no ID */
 #define NOTHING_ADVERTISED	UINT64_MAX
 
-uint64		advertised = NOTHING_ADVERTISED;
+uint64		transactions_advertised = NOTHING_ADVERTISED;
 
 /* The session's entry */
 static Writer *
@@ -70,19 +70,19 @@ clear_entry(int code, Datum arg)
  * If there was no room for entries, there is no watermark, and nothing to advertise.
  */
 pg_noinline void
-advertise(uint64 last)
+transactions_advertise(uint64 last)
 {
 	static bool clears_entry = false;
 
 	if (node_slots->n_writers == 0)
 	{
-		advertised = 0;
+		transactions_advertised = 0;
 		return;
 	}
 	if (!clears_entry)
 		before_shmem_exit(clear_entry, 0);
 	clears_entry = true;
-	advertised = last;
+	transactions_advertised = last;
 	pg_atomic_write_u64(entry_of_session(), last);
 }
 
@@ -122,7 +122,7 @@ bound_of_prepared(int entry, TransactionId *xid)
  * prepared one.
  */
 bool
-writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
+transactions_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 {
 	*pid = 0;
 	*xid = InvalidTransactionId;
@@ -147,7 +147,7 @@ writer_report(int number, int *pid, TransactionId *xid, uint64 *bound)
  * it has the lock after us, its entry was still there when we read it (litmus: prepared).
  */
 uint64
-writers_bound(TransactionId *unknown)
+transactions_bound(TransactionId *unknown)
 {
 	uint64		least = UINT64_MAX;
 
@@ -190,7 +190,7 @@ note_prepared(uint64 xid, uint64 bound)
  * this once after a start, before any ID is issued.
  */
 void
-note_recovered_prepared(void)
+transactions_note_recovered(void)
 {
 	for (int i = 0; i < max_prepared_xacts && node_slots->n_prepared > 0; i++)
 	{
@@ -207,8 +207,8 @@ static void
 before_prepare(void)
 {
 	/* with no room for prepared transactions, PostgreSQL is about to raise an error */
-	if (advertised != NOTHING_ADVERTISED && node_slots->n_prepared > 0)
-		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), advertised);
+	if (transactions_advertised != NOTHING_ADVERTISED && node_slots->n_prepared > 0)
+		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), transactions_advertised);
 }
 
 /*
@@ -218,9 +218,9 @@ before_prepare(void)
 static void
 after_transaction(void)
 {
-	if (advertised != NOTHING_ADVERTISED && node_slots->n_writers > 0)
+	if (transactions_advertised != NOTHING_ADVERTISED && node_slots->n_writers > 0)
 		pg_atomic_write_u64(entry_of_session(), 0);
-	advertised = NOTHING_ADVERTISED;
+	transactions_advertised = NOTHING_ADVERTISED;
 }
 
 static void
@@ -247,7 +247,7 @@ at_transaction_event(XactEvent event, void *arg)
 
 /* Call this when the library is loaded. */
 void
-watch_transactions(void)
+transactions_watch(void)
 {
 	RegisterXactCallback(at_transaction_event, NULL);
 }

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * session.h
- *		The session's node.
+ * session_node.h
+ *		The session's node: find its slot, and open ticks for the session.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef SESSION_H
-#define SESSION_H
+#ifndef SESSION_NODE_H
+#define SESSION_NODE_H
 
 #include "access/xact.h"
 
@@ -27,7 +27,7 @@ extern SessionNode session_node;
 
 /* Does the session use the node that the server has leased? */
 static inline bool
-session_node_is_leased(void)
+session_is_leased(void)
 {
 	return configured_node.node.node_id_size == 0;
 }
@@ -37,11 +37,13 @@ session_node_is_leased(void)
  * another session does not count: the other synchronous_commit may be lower.
  */
 static inline bool
-tick_is_open(uint64 tick)
+session_tick_is_open(uint64 tick)
 {
 	return tick == session_node.open_tick && synchronous_commit == session_node.open_level;
 }
 
-extern void detach_node(void);
+extern void session_detach(void);
+extern void session_attach(void);
+extern bool session_open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *raised);
 
-#endif							/* SESSION_H */
+#endif							/* SESSION_NODE_H */

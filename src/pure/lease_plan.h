@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * decisions.h
+ * lease_plan.h
  *		What the lease worker does, and when.
  *
  * Pure: a Plan and random bits go in, the next step and its time come out.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef DECISIONS_H
-#define DECISIONS_H
+#ifndef LEASE_PLAN_H
+#define LEASE_PLAN_H
 
 #include "pure/node_size.h"
 
@@ -65,17 +65,17 @@ typedef enum Step
 	STEP_CALL					/* call the realm: acquire, renew or replace a lease */
 } Step;
 
-extern bool has_expired(const Plan *plan);
-extern bool is_worth_replacing(const Plan *plan);
-extern bool is_exhausted(const Plan *plan);
-extern Step next_step(const Plan *plan);
-extern int64_t next_call_ms(const Plan *plan);
+extern bool plan_has_expired(const Plan *plan);
+extern bool plan_is_worth_replacing(const Plan *plan);
+extern bool plan_is_exhausted(const Plan *plan);
+extern Step plan_next_step(const Plan *plan);
+extern int64_t plan_next_call_ms(const Plan *plan);
 extern bool plan_call(Plan *plan);
-extern int	wanted_size(const Plan *plan);
+extern int	plan_wanted_size(const Plan *plan);
 extern void plan_attempt(Plan *plan, bool done, uint32_t random);
 extern void plan_new_lease(Plan *plan, int64_t now_ms);
-extern int64_t sleep_until_ms(const Plan *plan);
-extern int64_t window_s(const Plan *plan);
-extern int64_t successor_timeout_ms(const Plan *plan);
+extern int64_t plan_sleep_until_ms(const Plan *plan);
+extern int64_t plan_window_s(const Plan *plan);
+extern int64_t plan_successor_timeout_ms(const Plan *plan);
 
-#endif							/* DECISIONS_H */
+#endif							/* LEASE_PLAN_H */

@@ -1,23 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * writers.h
+ * open_transactions.h
  *		Which open transactions have generated IDs.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef WRITERS_H
-#define WRITERS_H
+#ifndef OPEN_TRANSACTIONS_H
+#define OPEN_TRANSACTIONS_H
 
 #include "shmem/slots.h"
 
 /* The bound that the session has advertised: all IDs of its transaction are above this. */
-extern uint64 advertised;
+extern uint64 transactions_advertised;
 
-extern void watch_transactions(void);
-extern void advertise(uint64 last);
-extern uint64 writers_bound(TransactionId *unknown);
-extern void note_recovered_prepared(void);
-extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *bound);
+extern void transactions_watch(void);
+extern void transactions_advertise(uint64 last);
+extern uint64 transactions_bound(TransactionId *unknown);
+extern void transactions_note_recovered(void);
+extern bool transactions_report(int number, int *pid, TransactionId *xid, uint64 *bound);
 
 /*
  * Call this before a node is advanced to an ID.  Only the first ID of a transaction needs to
@@ -28,10 +28,10 @@ extern bool writer_report(int number, int *pid, TransactionId *xid, uint64 *boun
  * transaction over (litmus: entry-state).
  */
 static inline void
-about_to_issue(uint64 next)
+transactions_about_to_issue(uint64 next)
 {
-	if (unlikely(next <= advertised))
-		advertise(next - 1);
+	if (unlikely(next <= transactions_advertised))
+		transactions_advertise(next - 1);
 }
 
-#endif							/* WRITERS_H */
+#endif							/* OPEN_TRANSACTIONS_H */

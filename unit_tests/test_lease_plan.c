@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * test_decisions.c
- *		Unit tests of decisions.c: what the lease worker does, and when.
+ * test_lease_plan.c
+ *		Unit tests of lease_plan.c: what the lease worker does, and when.
  *
  * Each rule with its edges by hand, and the pauses with all random bits that matter.
  *
  *-------------------------------------------------------------------------
  */
-#include "pure/decisions.h"
+#include "pure/lease_plan.h"
 
 #include "harness.h"
 
@@ -92,34 +92,34 @@ a_lease_is_worth_replacing_when_it_is_over_or_far_ahead(void)
 {
 	Plan		plan = held();
 
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 	plan.remaining_ms = 1;
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 	plan.remaining_ms = 0;
-	CHECK(is_worth_replacing(&plan));
+	CHECK(plan_is_worth_replacing(&plan));
 	plan.remaining_ms = -1;
-	CHECK(is_worth_replacing(&plan));
+	CHECK(plan_is_worth_replacing(&plan));
 
 	plan = held();
 	plan.furthest_tick = FURTHEST_TICK;
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 	plan.furthest_tick = FURTHEST_TICK + 1;
-	CHECK(is_worth_replacing(&plan));
+	CHECK(plan_is_worth_replacing(&plan));
 	/* the clock has gone on */
 	plan.clock_tick++;
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 	plan.allowance_ms = 0;
 	plan.furthest_tick = plan.clock_tick + 1;
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 	plan.furthest_tick++;
-	CHECK(is_worth_replacing(&plan));
+	CHECK(plan_is_worth_replacing(&plan));
 
 	/* granted by a clock that was ahead of what both are now */
 	plan = held();
 	plan.start_tick = plan.furthest_tick = CLOCK_TICK + 1;
-	CHECK(is_worth_replacing(&plan));
+	CHECK(plan_is_worth_replacing(&plan));
 	plan.clock_tick++;
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 }
 
 static void
@@ -128,25 +128,25 @@ a_lease_is_exhausted_when_sessions_can_have_no_more_of_it(void)
 	Plan		plan = held();
 
 	plan.own_tick = plan.limit_tick;
-	CHECK(!is_exhausted(&plan));
+	CHECK(!plan_is_exhausted(&plan));
 	plan.own_tick++;
-	CHECK(is_exhausted(&plan));
+	CHECK(plan_is_exhausted(&plan));
 
 	/* whatever the realm's clock says */
 	plan = held();
 	plan.remaining_ms = -1;
 	plan.clock_tick = plan.limit_tick + 1;
-	CHECK(!is_exhausted(&plan));
+	CHECK(!plan_is_exhausted(&plan));
 
 	plan = held();
 	plan.furthest_tick = FURTHEST_TICK;
-	CHECK(!is_exhausted(&plan));
+	CHECK(!plan_is_exhausted(&plan));
 	plan.furthest_tick++;
-	CHECK(is_exhausted(&plan));
+	CHECK(plan_is_exhausted(&plan));
 
 	plan = held();
 	plan.has_slot = false;
-	CHECK(is_exhausted(&plan));
+	CHECK(plan_is_exhausted(&plan));
 }
 
 static void
@@ -156,14 +156,14 @@ nothing_is_worth_replacing_before_the_realm_was_heard(void)
 
 	plan.knows_realm_clock = false;
 	plan.remaining_ms = -1;
-	CHECK(!is_worth_replacing(&plan));
-	CHECK(!has_expired(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
+	CHECK(!plan_has_expired(&plan));
 	plan.furthest_tick = FURTHEST_TICK + 1;
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 	plan.start_tick = CLOCK_TICK + 1;
-	CHECK(!is_worth_replacing(&plan));
+	CHECK(!plan_is_worth_replacing(&plan));
 	plan.knows_realm_clock = true;
-	CHECK(has_expired(&plan));
+	CHECK(plan_has_expired(&plan));
 }
 
 static void
@@ -171,15 +171,15 @@ a_held_lease_waits_for_its_renewal(void)
 {
 	Plan		plan = held();
 
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	/* a renewal does not wait for what a new lease waits for */
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	/* nor is a lease that is of use returned after failures */
 	plan.failures = 7;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 }
 
 static void
@@ -188,15 +188,15 @@ a_lease_worth_replacing_is_returned_if_another_may_be_had(void)
 	Plan		plan = held();
 
 	plan.remaining_ms = 0;
-	CHECK(next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RETURN);
 	plan.next_lease_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RETURN);
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.next_lease_ms = 0;
 	/* the realm does not answer: who knows whether there is another */
 	plan.failures = 1;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 }
 
 static void
@@ -208,7 +208,7 @@ a_lease_that_was_ended_is_returned_at_once(void)
 	plan.failures = 1;
 	plan.knows_realm_clock = false;
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RETURN);
 }
 
 static void
@@ -216,28 +216,28 @@ a_new_lease_has_its_pause(void)
 {
 	Plan		plan = without_lease();
 
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_SLEEP);
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 1);
 	/* what was left of another one does not count */
 	plan.remaining_ms = -1;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.has_slot = true;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	/* nor does a call of a session */
 	plan.has_slot = false;
 	CHECK(!plan_call(&plan));
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 1);
 	plan.next_lease_ms = 0;
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS);
 	/* the renewal of the one that is held may be later */
 	plan.next_attempt_ms = NOW_MS + 2;
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 2);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 2);
 }
 
 static void
@@ -246,19 +246,19 @@ more_capacity_does_not_wait_for_the_renewal(void)
 	Plan		plan = held();
 
 	wait_for_capacity(&plan);
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.next_size_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.next_size_ms = NOW_MS + 1;
 	plan.next_attempt_ms = NOW_MS + 2;
-	CHECK(next_step(&plan) == STEP_SLEEP);
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 1);
 	plan.next_size_ms = 0;
 	plan.failures = 1;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.failures = 0;
 	plan.has_lease = false;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 }
 
 /* In recovery the lease is renewed as others are, and no session has it. */
@@ -267,24 +267,24 @@ a_standby_holds_its_lease(void)
 {
 	Plan		plan = standby_lease();
 
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	/* nor is it returned because it has no slot, but if it is of no use */
 	plan.failures = 1;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.remaining_ms = 0;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.failures = 0;
-	CHECK(next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RETURN);
 	/* its size stays */
 	plan = standby_lease();
 	wait_for_capacity(&plan);
-	CHECK_INT(wanted_size(&plan), ==, 12);
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(plan_wanted_size(&plan), ==, 12);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.size.quiet = 11;
-	CHECK_INT(wanted_size(&plan), ==, 12);
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(plan_wanted_size(&plan), ==, 12);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 }
 
 static void
@@ -293,21 +293,21 @@ a_lease_is_activated_when_recovery_has_ended(void)
 	Plan		plan = standby_lease();
 
 	plan.in_recovery = false;
-	CHECK(next_step(&plan) == STEP_ACTIVATE);
+	CHECK(plan_next_step(&plan) == STEP_ACTIVATE);
 	/* before all else, whatever is known of the realm */
 	plan.remaining_ms = 0;
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_ACTIVATE);
+	CHECK(plan_next_step(&plan) == STEP_ACTIVATE);
 	plan.failures = 1;
 	plan.renewal_refused = true;
-	CHECK(next_step(&plan) == STEP_ACTIVATE);
+	CHECK(plan_next_step(&plan) == STEP_ACTIVATE);
 	/* without one, as every server */
 	plan = without_lease();
 	plan.in_recovery = true;
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.in_recovery = false;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 }
 
 /* Nobody has asked for an ID yet, so nobody needs a lease. */
@@ -318,17 +318,17 @@ nothing_is_done_without_a_ceiling(void)
 
 	plan.has_ceiling = false;
 	plan.next_attempt_ms = 0;
-	CHECK(next_step(&plan) == STEP_SLEEP);
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + MAX_PAUSE_MS);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + MAX_PAUSE_MS);
 	/* a standby's lease is not activated either; it has no ceiling during recovery */
 	plan = standby_lease();
 	plan.has_ceiling = false;
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.in_recovery = false;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.has_ceiling = true;
-	CHECK(next_step(&plan) == STEP_ACTIVATE);
+	CHECK(plan_next_step(&plan) == STEP_ACTIVATE);
 }
 
 /* It is neither renewed nor returned, but replaced, as soon as a new one may be had. */
@@ -337,29 +337,29 @@ a_lease_refused_a_renewal_is_used_until_there_is_another(void)
 {
 	Plan		plan = renewal_refused();
 
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.next_attempt_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	/* to its end and beyond, also after a reload */
 	plan.next_lease_ms = 0;
 	plan.remaining_ms = -1;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.failures = 0;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.furthest_tick = FURTHEST_TICK + 1;
-	CHECK(next_step(&plan) == STEP_CALL);
+	CHECK(plan_next_step(&plan) == STEP_CALL);
 	/* but not if somebody has ended it */
 	plan.has_slot = false;
-	CHECK(next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RETURN);
 	/* nor is it replaced for more capacity */
 	plan = renewal_refused();
 	plan.failures = 0;
 	wait_for_capacity(&plan);
-	CHECK(next_step(&plan) == STEP_SLEEP);
+	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 }
 
 static void
@@ -368,32 +368,32 @@ sleeping(void)
 	Plan		plan = held();
 
 	plan.next_attempt_ms = NOW_MS + 60000;
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 60000);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 60000);
 	/* not for so long that the wait would have no end */
 	plan.next_attempt_ms = NOW_MS + INT64_C(3000000000);
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + MAX_SLEEP_MS);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + MAX_SLEEP_MS);
 	plan.next_attempt_ms = NOW_MS + 60000;
 	/* a node with more capacity than a quiet server needs is looked at */
 	node_size_begin(&plan.size, 10, NOW_MS, 0, 0);
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + NODE_SIZE_CALM_LOOK_MS);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + NODE_SIZE_CALM_LOOK_MS);
 	plan.next_attempt_ms = NOW_MS + 1;
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 1);
 	/* and one that nobody has is not */
 	plan = without_lease();
 	node_size_begin(&plan.size, 10, NOW_MS, 0, 0);
 	plan.next_attempt_ms = NOW_MS + 60000;
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 60000);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 60000);
 	/* recovery ends without a word */
 	plan = standby_lease();
 	plan.next_attempt_ms = NOW_MS + 60000;
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
 	plan.next_attempt_ms = NOW_MS + 1;
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + 1);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + 1);
 	/* and nobody looks at a node that no session has */
 	plan = standby_lease();
 	plan.next_attempt_ms = NOW_MS + 60000;
 	node_size_begin(&plan.size, 10, NOW_MS - 2 * NODE_SIZE_CALM_LOOK_MS, 0, 0);
-	CHECK_INT(sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
+	CHECK_INT(plan_sleep_until_ms(&plan), ==, NOW_MS + RECOVERY_NAP_MS);
 }
 
 static void
@@ -401,19 +401,19 @@ the_size_that_is_wanted(void)
 {
 	Plan		plan = held();
 
-	CHECK_INT(wanted_size(&plan), ==, 12);
+	CHECK_INT(plan_wanted_size(&plan), ==, 12);
 	wait_for_capacity(&plan);
-	CHECK_INT(wanted_size(&plan), ==, 10);
+	CHECK_INT(plan_wanted_size(&plan), ==, 10);
 	/* quiet for as long as a lease lasts by the setting */
 	node_size_begin(&plan.size, 8, NOW_MS, 0, 0);
 	plan.now_ms = NOW_MS + HOUR_S * 1000 - 1;
-	CHECK_INT(wanted_size(&plan), ==, 8);
+	CHECK_INT(plan_wanted_size(&plan), ==, 8);
 	plan.now_ms++;
-	CHECK_INT(wanted_size(&plan), ==, 10);
+	CHECK_INT(plan_wanted_size(&plan), ==, 10);
 	/* what is needed goes before what could be spared */
 	wait_for_capacity(&plan);
 	plan.size.least = 6;
-	CHECK_INT(wanted_size(&plan), ==, 6);
+	CHECK_INT(plan_wanted_size(&plan), ==, 6);
 }
 
 /* Does a call have it tried at once? */
@@ -595,16 +595,16 @@ windows_have_the_allowance_on_top(void)
 {
 	Plan		plan = held();
 
-	CHECK_INT(window_s(&plan), ==, HOUR_S + 10 + 1);
+	CHECK_INT(plan_window_s(&plan), ==, HOUR_S + 10 + 1);
 	plan.allowance_ms = 999;
-	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
+	CHECK_INT(plan_window_s(&plan), ==, HOUR_S + 1);
 	plan.allowance_ms = 0;
-	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
+	CHECK_INT(plan_window_s(&plan), ==, HOUR_S + 1);
 	/* whatever is left: a realm's clock that was set back leaves a day */
 	plan.remaining_ms = INT64_MAX;
-	CHECK_INT(window_s(&plan), ==, HOUR_S + 1);
+	CHECK_INT(plan_window_s(&plan), ==, HOUR_S + 1);
 	plan.ttl_s = 10;
-	CHECK_INT(window_s(&plan), ==, 11);
+	CHECK_INT(plan_window_s(&plan), ==, 11);
 }
 
 static void
@@ -612,13 +612,13 @@ a_successor_is_waited_for_while_there_is_time(void)
 {
 	Plan		plan = held();
 
-	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
+	CHECK_INT(plan_successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
 	plan.remaining_ms = 45000;
-	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
+	CHECK_INT(plan_successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS);
 	plan.remaining_ms -= 3;
-	CHECK_INT(successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS - 1);
+	CHECK_INT(plan_successor_timeout_ms(&plan), ==, CALL_TIMEOUT_MS - 1);
 	plan.remaining_ms = -3;
-	CHECK(successor_timeout_ms(&plan) < 0);
+	CHECK(plan_successor_timeout_ms(&plan) < 0);
 }
 
 int

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * attach.c
- *		Find the slot of the session's node; open ticks for the session; scru64_check().
+ * session_node.c
+ *		The session's node: find its slot, and open ticks for the session; scru64_check().
  *
  * Invariants:
  *
@@ -26,16 +26,24 @@
 #include "ceiling/ceiling.h"
 #include "ceiling/ceiling_page.h"
 #include "clock.h"
-#include "generate/attach.h"
+#include "generate/session_node.h"
 #include "generate/generate_errors.h"
-#include "generate/session.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
-#include "shmem/lease.h"
+#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
 
 PG_FUNCTION_INFO_V1(scru64_check);
+
+SessionNode session_node;
+
+/* Forget the slot: the next call looks for it again. */
+void
+session_detach(void)
+{
+	session_node.slot = NULL;
+}
 
 /*
  * Has the node reached the node_prev of its spec?  If not, take a step and return false, to
@@ -65,9 +73,9 @@ attach_leased(void)
 	NodeSlot   *slot;
 
 	ceiling_load();
-	slot = lease_find_slot(&session_node.key, &info, &has_worker_slot);
+	slot = mailbox_find_slot(&session_node.key, &info, &has_worker_slot);
 	if (slot == NULL)
-		no_lease(&info, has_worker_slot);
+		generate_fail_no_lease(&info, has_worker_slot);
 	session_node.generator = generator_make(node_of_key(session_node.key));
 	session_node.slot = slot;
 }
@@ -91,16 +99,16 @@ attach_configured(void)
 		incarnation = ceiling_incarnation();
 		now = clock_tick();
 		if (generator_too_far_ahead(scru64_get_timestamp(spec->node_prev), now, allowance_ticks()))
-			clock_behind(spec->node_prev);
+			generate_fail_clock_behind(spec->node_prev);
 		slot = node_slots_find(spec->node, now, &state, &conflict);
 		if (slot == NULL)
-			node_overlaps(&conflict);
+			generate_fail_overlap(&conflict);
 	} while (!reach_prev(incarnation, slot, state));
 
 	if (!node_state_is_id(state) && node_state_tick(state) > now)
-		log_start(state);
+		generate_log_start(state);
 	if (*scru64_realm != '\0')
-		log_own_node_spec();
+		generate_log_own_node_spec();
 	session_node.slot = slot;
 }
 
@@ -114,28 +122,28 @@ static void
 prepare_to_attach(void)
 {
 	if (RecoveryInProgress())
-		generate_in_recovery();
+		generate_fail_in_recovery();
 	if (IsParallelWorker())
-		generate_in_parallel_worker();
-	check_server_settings();
+		generate_fail_in_parallel_worker();
+	settings_check_server();
 	/* an error must not leave a slot with another node's key */
-	detach_node();
+	session_detach();
 	session_node.open_tick = 0;
-	if (!session_node_is_leased())
+	if (!session_is_leased())
 	{
 		session_node.key = node_key(configured_node.node);
 		session_node.generator = generator_make(configured_node.node);
 	}
 	else if (*scru64_realm == '\0')
-		node_spec_not_set();
+		generate_fail_no_node();
 }
 
 /* Find the slot of the session's node. */
 pg_noinline void
-attach_node(void)
+session_attach(void)
 {
 	prepare_to_attach();
-	if (session_node_is_leased())
+	if (session_is_leased())
 		attach_leased();
 	else
 		attach_configured();
@@ -145,16 +153,16 @@ attach_node(void)
 static uint64
 look_at_leased(uint64 now)
 {
-	LeaseInfo	info = lease_info();
+	LeaseInfo	info = mailbox_info();
 	NodeReport	report;
 	uint64		tick;
 
 	if (!scru64_leased_report(&report))
-		no_lease(&info, true);
+		generate_fail_no_lease(&info, true);
 	session_node.key = node_key(report.node);
 	tick = Max(now, report.tick);
 	if (tick > node_slot_limit(&node_slots->leased))
-		lease_is_over(&info, tick);
+		generate_fail_lease_over(&info, tick);
 	return node_state_tick(report.state) < report.tick ?
 		NODE_STATE_NO_ID | scru64_compose(report.tick - 1, 0) : report.state;
 }
@@ -168,7 +176,7 @@ look_at_configured(uint64 now)
 	NodeReport	report;
 
 	if (!node_slots_look(configured_node.node, now, &report))
-		node_overlaps(&report);
+		generate_fail_overlap(&report);
 	if (ceiling_incarnation() == 0 && ceiling_page_look(&ceiling, true))
 		report.state = NODE_STATE_NO_ID | scru64_compose(ceiling, 0);
 	return scru64_get_timestamp(prev) > node_state_tick(report.state) ? prev : report.state;
@@ -188,9 +196,9 @@ scru64_check(PG_FUNCTION_ARGS)
 
 	(void) fcinfo;
 	prepare_to_attach();
-	state = session_node_is_leased() ? look_at_leased(now) : look_at_configured(now);
+	state = session_is_leased() ? look_at_leased(now) : look_at_configured(now);
 	if (generator_too_far_ahead(node_state_tick(state), now, allowance_ticks()))
-		clock_behind(state);
+		generate_fail_clock_behind(state);
 	PG_RETURN_VOID();
 }
 
@@ -204,7 +212,7 @@ scru64_check(PG_FUNCTION_ARGS)
  *	raised		set if the session has waited for a raise, or for standbys
  */
 bool
-open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *raised)
+session_open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *raised)
 {
 	NodeSlot   *slot = session_node.slot;
 	LookAhead	request = {
@@ -221,8 +229,8 @@ open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *rais
 	LeaseInfo	info;
 
 	/* a worker that has failed must be back before the lease ends */
-	if (verdict != LOOK_AHEAD_ENTER && session_node_is_leased())
-		(void) lease_call_worker(false);
+	if (verdict != LOOK_AHEAD_ENTER && session_is_leased())
+		(void) mailbox_call_worker(false);
 	switch (verdict)
 	{
 		case LOOK_AHEAD_ENTER:
@@ -242,8 +250,8 @@ open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *rais
 			*raised = true;
 			break;
 		case LOOK_AHEAD_PAST_LIMIT:
-			if (!lease_wait_for_renewal(slot, session_node.key, tick, &info))
-				lease_is_over(&info, tick);
+			if (!mailbox_wait_for_renewal(slot, session_node.key, tick, &info))
+				generate_fail_lease_over(&info, tick);
 			return false;
 	}
 	session_node.open_tick = tick;
