@@ -19,19 +19,20 @@ OBJS = \
 	src/type/operators.o \
 	src/type/selectivity.o \
 	src/type/type.o \
-	src/shmem/worker_mailbox.o \
 	src/shmem/leased_slot.o \
 	src/shmem/node_slots.o \
-	src/shmem/slots.o \
 	src/shmem/open_transactions.o \
+	src/shmem/shared_parts.o \
+	src/shmem/slots.o \
+	src/shmem/worker_mailbox.o \
 	src/ceiling/ceiling.o \
 	src/ceiling/ceiling_page.o \
 	src/ceiling/standbys.o \
-	src/generate/session_node.o \
 	src/generate/generate.o \
 	src/generate/generate_errors.o \
 	src/generate/generate_support.o \
 	src/generate/reported.o \
+	src/generate/session_node.o \
 	src/generate/watermark.o \
 	src/admin/server.o \
 	src/realm/short_transaction.o

@@ -13,18 +13,22 @@
 
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/shmem.h"
 
+#include "ceiling/ceiling.h"
 #include "generate/session_node.h"
 #include "settings.h"
-#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
-#include "shmem/slots.h"
 #include "shmem/open_transactions.h"
+#include "shmem/slots.h"
+#include "shmem/worker_mailbox.h"
 
 COMPAT_MODULE_MAGIC("scru64", SCRU64_VERSION);
 
 extern PGDLLEXPORT void _PG_init(void);
+
+static const SharedPart *const shared_parts[] = {
+	&slots_part, &transactions_part, &mailbox_part, &ceiling_part
+};
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -34,8 +38,7 @@ request_shared_memory(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	slots_request();
-	RequestAddinShmemSpace(mailbox_size());
+	shared_parts_request();
 }
 
 /*
@@ -47,13 +50,13 @@ take_shared_memory(void)
 {
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
-	slots_attach_anew();
-	mailbox_attach_anew();
+	shared_parts_attach_anew();
 }
 
 void
 _PG_init(void)
 {
+	shared_parts_define(shared_parts, lengthof(shared_parts));
 	settings_define(session_detach);
 	transactions_watch();
 
@@ -63,7 +66,7 @@ _PG_init(void)
 	mailbox_register_worker();
 	if (COMPAT_PRELOAD_RESERVES_MEMORY)
 	{
-		slots_note_reserved();
+		shared_parts_note_reserved();
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = request_shared_memory;
 		prev_shmem_startup_hook = shmem_startup_hook;

@@ -20,9 +20,9 @@
 #include "ceiling/ceiling.h"
 #include "ceiling/ceiling_page.h"
 #include "settings.h"
-#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
+#include "shmem/worker_mailbox.h"
 #include "type/id_time.h"
 
 PG_FUNCTION_INFO_V1(scru64_ceiling);

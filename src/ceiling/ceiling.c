@@ -54,6 +54,8 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
 #include "utils/timestamp.h"
 
 #include "ceiling/ceiling.h"
@@ -71,11 +73,48 @@
 
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 
+/* See above for what guards what. */
+typedef struct CeilingState
+{
+	pg_atomic_uint32 incarnation;	/* how often all nodes were started above the ceiling */
+	uint64		written;		/* the ceiling written last, in ticks */
+	XLogRecPtr	written_at;		/* the end of its record in the WAL */
+	uint64		awaited;		/* the ceiling that the standbys flush next */
+	XLogRecPtr	awaited_at;		/* the end of its record */
+	slock_t		mutex;
+	pg_atomic_uint64 durable;	/* the ceiling flushed by this server, */
+	pg_atomic_uint64 replicated;	/* and by the synchronous standbys, too */
+	ConditionVariable moved;	/* for sessions that wait for replicated */
+} CeilingState;
+
+static CeilingState *state_of_server = NULL;
+
+static Size
+ceiling_size(void)
+{
+	return sizeof(CeilingState);
+}
+
+static void
+init_ceiling(void *part, int tranche_id)
+{
+	CeilingState *state = part;
+
+	(void) tranche_id;
+	pg_atomic_init_u32(&state->incarnation, 0);
+	SpinLockInit(&state->mutex);
+	pg_atomic_init_u64(&state->durable, 0);
+	pg_atomic_init_u64(&state->replicated, 0);
+	ConditionVariableInit(&state->moved);
+}
+
+const SharedPart ceiling_part = {ceiling_size, init_ceiling, (void **) &state_of_server};
+
 static CeilingState *
 ceiling_state(void)
 {
-	ensure_slots();
-	return &node_slots->ceiling;
+	shared_parts_attach();
+	return state_of_server;
 }
 
 /* The ceiling flushed by this server, in ticks */

@@ -10,6 +10,10 @@
 #ifndef CEILING_H
 #define CEILING_H
 
+#include "shmem/shared_parts.h"
+
+extern const SharedPart ceiling_part;
+
 extern void ceiling_load(void);
 extern uint64 ceiling_durable(void);
 extern uint64 ceiling_usable(void);

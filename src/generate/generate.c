@@ -26,12 +26,12 @@
 
 #include "ceiling/ceiling.h"
 #include "clock.h"
-#include "generate/session_node.h"
 #include "generate/generate_errors.h"
+#include "generate/session_node.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
-#include "shmem/worker_mailbox.h"
 #include "shmem/open_transactions.h"
+#include "shmem/worker_mailbox.h"
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);

@@ -50,6 +50,7 @@
 #include "generate/reported.h"
 #include "settings.h"
 #include "shmem/open_transactions.h"
+#include "shmem/slots.h"
 
 PG_FUNCTION_INFO_V1(scru64_watermark);
 PG_FUNCTION_INFO_V1(scru64_open_transactions);
@@ -233,13 +234,13 @@ check_and_find_watermark(SnapshotPosition position)
 	PreventCommandDuringRecovery("scru64_watermark()");
 	settings_check_server();
 	ceiling_load();
-	if (node_slots->n_writers == 0)
+	if (!transactions_are_watched())
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
 							  MaxBackends),
 					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
 	watermark = find_watermark(position);
 	/* last: sessions with another version may have begun meanwhile */
-	if (slots_are_mixed())
+	if (shared_parts_are_mixed())
 		no_watermark("Two versions of scru64 have made IDs since the server was started.",
 					 "Restart the server.");
 	return watermark;
@@ -273,9 +274,9 @@ scru64_open_transactions(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	ensure_slots();
+	shared_parts_attach();
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < node_slots->n_writers + node_slots->n_prepared; i++)
+	for (int i = 0; i < transactions_entries(); i++)
 	{
 		int			pid;
 		TransactionId xid;

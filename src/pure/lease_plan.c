@@ -7,8 +7,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "pure/lease_plan.h"
 #include "pure/generator.h"
+#include "pure/lease_plan.h"
 
 #define MSECS_PER_SEC		1000
 

@@ -90,7 +90,7 @@ scru64_leased_recall(HeldLease *lease)
 {
 	bool		is_whole;
 
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	*lease = saved_lease()->lease;
 	is_whole = saved_lease()->is_whole;
@@ -102,7 +102,7 @@ scru64_leased_recall(HeldLease *lease)
 void
 forget_saved_lease(void)
 {
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	save_lease(NULL);
 	LWLockRelease(&node_slots->lock);
@@ -212,7 +212,7 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uin
 	uint64		last;
 	bool		is_free;
 
-	ensure_slots();
+	shared_parts_attach();
 	*back_from = 0;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_free = lease->is_standby_lease || !overlaps_configured(lease->node);
@@ -246,7 +246,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 	uint64		allowance = allowance_ticks();
 	uint64		last;
 
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	last = node_state_tick(pg_atomic_read_u64(&node_slots->leased.state));
 	if (pg_atomic_read_u32(&node_slots->leased.key) == 0)
@@ -274,7 +274,7 @@ scru64_leased_update(const HeldLease *lease)
 	NodeSlot   *slot;
 	bool		is_current;
 
-	ensure_slots();
+	shared_parts_attach();
 	slot = &node_slots->leased;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_current = pg_atomic_read_u32(&slot->key) == node_key(lease->node);
@@ -294,7 +294,7 @@ scru64_leased_end(void)
 {
 	uint64		last_id;
 
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	leased_evict();
 	save_lease(NULL);
@@ -309,7 +309,7 @@ scru64_leased_report(NodeReport *report)
 {
 	bool		has_lease;
 
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	has_lease = slot_report(&node_slots->leased, report);
 	LWLockRelease(&node_slots->lock);

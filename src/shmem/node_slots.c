@@ -219,7 +219,7 @@ node_slots_find(Scru64Node node, uint64 now, uint64 *state, NodeReport *conflict
 {
 	NodeSlot   *slot;
 
-	ensure_slots();
+	shared_parts_attach();
 
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	slot = find_or_start(node, now, conflict);
@@ -240,7 +240,7 @@ node_slots_look(Scru64Node node, uint64 now, NodeReport *report)
 	NodeSlot   *slot;
 	bool		is_free = true;
 
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	slot = find_slot(node_key(node));
 	if (slot != NULL)
@@ -258,7 +258,7 @@ node_slots_look(Scru64Node node, uint64 now, NodeReport *report)
 void
 node_slots_restart(uint64 floor)
 {
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		(void) slot_evict(&node_slots->slots[i]);
@@ -276,7 +276,7 @@ node_slots_report(NodeReport reports[NODE_SLOTS + 1])
 {
 	int			count = 0;
 
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
 	for (int i = 0; i < NODE_SLOTS; i++)
 	{

@@ -3,7 +3,7 @@
  * open_transactions.c
  *		Which open transactions have generated IDs.
  *
- * Each process has an entry in the shared memory of slots.c, where it advertises a bound: all
+ * Each process has an entry in shared memory, where it advertises a bound: all
  * IDs of its open transaction are above this bound.  A prepared transaction has no process, so
  * the session copies the bound into a table of prepared transactions before it clears its
  * entry.
@@ -12,7 +12,7 @@
  *
  *	Writer			atomic.  Only its process writes to it, and clears it when its transaction is
  *					over, or it ends: what it has not committed by then is never visible.
- *	PreparedWriter	NodeSlots.prepared_lock.  Its holder asks PostgreSQL which transactions are
+ *	PreparedWriter	OpenTransactions.lock.  Its holder asks PostgreSQL which transactions are
  *					in progress; the entries of all others are free.  This may read from disk
  *					and raise an error, and the abort releases the lock.
  *
@@ -37,7 +37,14 @@
 #include "storage/ipc.h"
 #include "storage/procarray.h"
 
+#include "pure/watermark_rules.h"
 #include "shmem/open_transactions.h"
+
+/*
+ * If the memory has to be spare memory, and the entries need more than this many bytes, there are
+ * none: spare are 100 kB, and the slots use 30 kB.
+ */
+#define MAX_SPARE_SIZE		40960
 
 /* PreparedWriter.bound if the IDs are unknown: below all IDs that are ever issued */
 #define UNKNOWN_BOUND		1
@@ -45,13 +52,97 @@
 /* For a transaction that has generated no ID */
 #define NOTHING_ADVERTISED	UINT64_MAX
 
+/*
+ * The entry of a process for its open transaction.  All IDs of the transaction are above this;
+ * 0: there are none.  Unpadded: a transaction writes to it only twice.
+ */
+typedef pg_atomic_uint64 Writer;
+
+/* The entry of a prepared transaction */
+typedef struct PreparedWriter
+{
+	uint64		bound;
+	uint64		xid;			/* in 64 bits; free if 0, or no longer in progress */
+} PreparedWriter;
+
+typedef struct OpenTransactions
+{
+	LWLock		lock;			/* guards the entries of prepared transactions */
+	int			n_writers;		/* MaxBackends, or 0: there was no room */
+	int			n_prepared;		/* entries after the writers */
+	Writer		writers[FLEXIBLE_ARRAY_MEMBER];
+} OpenTransactions;
+
+static OpenTransactions *transactions = NULL;
+
 uint64		transactions_advertised = NOTHING_ADVERTISED;
+
+/* Entries for prepared transactions, and for one that each process may be preparing. */
+static int
+max_prepared(void)
+{
+	return max_prepared_xacts > 0 ? max_prepared_xacts + MaxBackends : 0;
+}
+
+static Size
+writers_size(void)
+{
+	return (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
+}
+
+static bool
+has_room_for_writers(void)
+{
+	return shared_parts_may_grow() || writers_size() <= MAX_SPARE_SIZE;
+}
+
+static Size
+transactions_size(void)
+{
+	return offsetof(OpenTransactions, writers) + (has_room_for_writers() ? writers_size() : 0);
+}
+
+static void
+init_transactions(void *part, int tranche_id)
+{
+	OpenTransactions *new_part = part;
+
+	LWLockInitialize(&new_part->lock, tranche_id);
+	if (!has_room_for_writers())
+		return;
+	new_part->n_writers = MaxBackends;
+	new_part->n_prepared = max_prepared();
+	for (int i = 0; i < new_part->n_writers; i++)
+		pg_atomic_init_u64(&new_part->writers[i], 0);
+}
+
+const SharedPart transactions_part = {transactions_size, init_transactions, (void **) &transactions};
+
+static PreparedWriter *
+prepared_writers(void)
+{
+	return (PreparedWriter *) &transactions->writers[transactions->n_writers];
+}
+
+/* Is there room for entries?  Without them there is no watermark. */
+bool
+transactions_are_watched(void)
+{
+	return transactions->n_writers > 0;
+}
+
+/* How many entries transactions_report() has */
+int
+transactions_entries(void)
+{
+	return transactions->n_writers + transactions->n_prepared;
+}
 
 /* The session's entry */
 static Writer *
 entry_of_session(void)
 {
-	return &node_slots->writers[compat_proc_number(MyProc)];
+	return &transactions->writers[compat_proc_number(MyProc)];
 }
 
 /* The process ends, perhaps by an error of another library while it aborts its transaction. */
@@ -74,7 +165,7 @@ transactions_advertise(uint64 last)
 {
 	static bool clears_entry = false;
 
-	if (node_slots->n_writers == 0)
+	if (transactions->n_writers == 0)
 	{
 		transactions_advertised = 0;
 		return;
@@ -109,9 +200,9 @@ is_in_progress(uint64 xid)
 static uint64
 bound_of_prepared(int entry, TransactionId *xid)
 {
-	PreparedWriter *prepared = &prepared_writers(node_slots)[entry];
+	PreparedWriter *prepared = &prepared_writers()[entry];
 
-	Assert(LWLockHeldByMe(&node_slots->prepared_lock));
+	Assert(LWLockHeldByMe(&transactions->lock));
 	*xid = (TransactionId) prepared->xid;
 	return is_in_progress(prepared->xid) ? prepared->bound : 0;
 }
@@ -126,14 +217,14 @@ transactions_report(int number, int *pid, TransactionId *xid, uint64 *bound)
 {
 	*pid = 0;
 	*xid = InvalidTransactionId;
-	if (number >= node_slots->n_writers)
+	if (number >= transactions->n_writers)
 	{
-		LWLockAcquire(&node_slots->prepared_lock, LW_SHARED);
-		*bound = bound_of_prepared(number - node_slots->n_writers, xid);
-		LWLockRelease(&node_slots->prepared_lock);
+		LWLockAcquire(&transactions->lock, LW_SHARED);
+		*bound = bound_of_prepared(number - transactions->n_writers, xid);
+		LWLockRelease(&transactions->lock);
 		return *bound != 0;
 	}
-	*bound = pg_atomic_read_u64(&node_slots->writers[number]);
+	*bound = pg_atomic_read_u64(&transactions->writers[number]);
 	*pid = ProcGlobal->allProcs[number].pid;
 	return *bound != 0 && *pid != 0;
 }
@@ -152,10 +243,10 @@ transactions_bound(TransactionId *unknown)
 	uint64		least = UINT64_MAX;
 
 	*unknown = InvalidTransactionId;
-	for (int i = 0; i < node_slots->n_writers; i++)
-		least = least_of(least, first_after(pg_atomic_read_u64(&node_slots->writers[i])));
-	LWLockAcquire(&node_slots->prepared_lock, LW_SHARED);
-	for (int i = 0; i < node_slots->n_prepared; i++)
+	for (int i = 0; i < transactions->n_writers; i++)
+		least = least_of(least, first_after(pg_atomic_read_u64(&transactions->writers[i])));
+	LWLockAcquire(&transactions->lock, LW_SHARED);
+	for (int i = 0; i < transactions->n_prepared; i++)
 	{
 		TransactionId xid;
 		uint64		bound = bound_of_prepared(i, &xid);
@@ -164,7 +255,7 @@ transactions_bound(TransactionId *unknown)
 		if (bound == UNKNOWN_BOUND)
 			*unknown = xid;
 	}
-	LWLockRelease(&node_slots->prepared_lock);
+	LWLockRelease(&transactions->lock);
 	return least;
 }
 
@@ -172,17 +263,17 @@ transactions_bound(TransactionId *unknown)
 static void
 note_prepared(uint64 xid, uint64 bound)
 {
-	PreparedWriter *prepared = prepared_writers(node_slots);
+	PreparedWriter *prepared = prepared_writers();
 	int			entry = 0;
 
-	LWLockAcquire(&node_slots->prepared_lock, LW_EXCLUSIVE);
-	while (entry < node_slots->n_prepared && is_in_progress(prepared[entry].xid))
+	LWLockAcquire(&transactions->lock, LW_EXCLUSIVE);
+	while (entry < transactions->n_prepared && is_in_progress(prepared[entry].xid))
 		entry++;
-	if (entry == node_slots->n_prepared)
+	if (entry == transactions->n_prepared)
 		elog(ERROR, "no entry for a prepared transaction that has issued IDs");
-	Assert(LWLockHeldByMeInMode(&node_slots->prepared_lock, LW_EXCLUSIVE));
+	Assert(LWLockHeldByMeInMode(&transactions->lock, LW_EXCLUSIVE));
 	prepared[entry] = (PreparedWriter) {.xid = xid, .bound = bound};
-	LWLockRelease(&node_slots->prepared_lock);
+	LWLockRelease(&transactions->lock);
 }
 
 /*
@@ -192,7 +283,7 @@ note_prepared(uint64 xid, uint64 bound)
 void
 transactions_note_recovered(void)
 {
-	for (int i = 0; i < max_prepared_xacts && node_slots->n_prepared > 0; i++)
+	for (int i = 0; i < max_prepared_xacts && transactions->n_prepared > 0; i++)
 	{
 		TransactionId xid = PreparedXactProcs[i].xid;
 
@@ -207,7 +298,7 @@ static void
 before_prepare(void)
 {
 	/* with no room for prepared transactions, PostgreSQL is about to raise an error */
-	if (transactions_advertised != NOTHING_ADVERTISED && node_slots->n_prepared > 0)
+	if (transactions_advertised != NOTHING_ADVERTISED && transactions->n_prepared > 0)
 		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), transactions_advertised);
 }
 
@@ -218,7 +309,7 @@ before_prepare(void)
 static void
 after_transaction(void)
 {
-	if (transactions_advertised != NOTHING_ADVERTISED && node_slots->n_writers > 0)
+	if (transactions_advertised != NOTHING_ADVERTISED && transactions->n_writers > 0)
 		pg_atomic_write_u64(entry_of_session(), 0);
 	transactions_advertised = NOTHING_ADVERTISED;
 }

@@ -8,12 +8,16 @@
 #ifndef OPEN_TRANSACTIONS_H
 #define OPEN_TRANSACTIONS_H
 
-#include "shmem/slots.h"
+#include "shmem/shared_parts.h"
 
 /* The bound that the session has advertised: all IDs of its transaction are above this. */
 extern uint64 transactions_advertised;
 
+extern const SharedPart transactions_part;
+
 extern void transactions_watch(void);
+extern bool transactions_are_watched(void);
+extern int	transactions_entries(void);
 extern void transactions_advertise(uint64 last);
 extern uint64 transactions_bound(TransactionId *unknown);
 extern void transactions_note_recovered(void);

@@ -12,8 +12,6 @@
  *	NodeSlot.state		atomic.  The node's sessions advance it by compare-and-swap, without
  *						the lock; all other changes need the lock.
  *	NodeSlot.key, limit	atomic.  Read without the lock, written under the lock.
- *	NodeSlots.ceiling	see ceiling.c.
- *	NodeSlots.writers	and the entries after them: see open_transactions.c.
  *	other atomics		are hints and counts: no ID depends on them.
  *	all else			NodeSlots.lock.  Its holder never raises errors, allocates or waits.
  *
@@ -65,35 +63,13 @@
 
 #include "pg_compat.h"
 
-#include "access/twophase.h"
-#include "miscadmin.h"
-#include "storage/ipc.h"
-
 #include "clock.h"
 #include "shmem/slots.h"
 
 /* Seconds between two log messages of one kind about one subject */
 #define LOG_INTERVAL		60
 
-/*
- * PostgreSQL 15 and 16 have 100 kB of shared memory to spare for all libraries that are not
- * preloaded.  The slots use 30 kB; writers that need more than 40 kB get none.
- */
-#define SPARE_SIZE			40960
-
-#define LAYOUT_NAME			"scru64 layout"
-
-/* All versions of the library share this: neither its name nor its fields ever change. */
-typedef struct Layout
-{
-	char		name[NAMEDATALEN];	/* of the slots of the version that came first */
-	pg_atomic_uint32 is_mixed;	/* has another version come since? */
-} Layout;
-
 NodeSlots  *node_slots = NULL;
-
-static Layout *layout_of_server = NULL;
-static bool is_reserved = false;
 
 static void
 init_slot(NodeSlot *slot)
@@ -107,125 +83,26 @@ init_slot(NodeSlot *slot)
 		pg_atomic_init_u64(&slot->counts[i], 0);
 }
 
-/* Entries for prepared transactions, and for one that each process may be preparing. */
-static int
-max_prepared(void)
-{
-	return max_prepared_xacts > 0 ? max_prepared_xacts + MaxBackends : 0;
-}
-
-static Size
-writers_size(void)
-{
-	return (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
-}
-
-/*
- * All processes of a server with this version of the library get the same result, since all of them
- * have preloaded it, or none: so they agree on the size of the memory.
- */
-static bool
-has_room_for_writers(void)
-{
-	return !COMPAT_PRELOAD_RESERVES_MEMORY || is_reserved || writers_size() <= SPARE_SIZE;
-}
-
 static Size
 slots_size(void)
 {
-	return offsetof(NodeSlots, writers) + (has_room_for_writers() ? writers_size() : 0);
+	return sizeof(NodeSlots);
 }
 
 static void
-init_writers(NodeSlots *slots)
+init_slots(void *part, int tranche_id)
 {
-	LWLockInitialize(&slots->prepared_lock, slots->tranche_id);
-	if (!has_room_for_writers())
-		return;
-	slots->n_writers = MaxBackends;
-	slots->n_prepared = max_prepared();
-	for (int i = 0; i < slots->n_writers; i++)
-		pg_atomic_init_u64(&slots->writers[i], 0);
-}
+	NodeSlots  *slots = part;
 
-static void
-init_slots(void *memory)
-{
-	NodeSlots  *slots = memory;
-
-	memset(slots, 0, slots_size());
-	slots->tranche_id = compat_new_tranche(SHARED_MEMORY_NAME("slots"));
-	LWLockInitialize(&slots->lock, slots->tranche_id);
-	pg_atomic_init_u32(&slots->ceiling.incarnation, 0);
-	SpinLockInit(&slots->ceiling.mutex);
-	pg_atomic_init_u64(&slots->ceiling.durable, 0);
-	pg_atomic_init_u64(&slots->ceiling.replicated, 0);
-	ConditionVariableInit(&slots->ceiling.moved);
+	LWLockInitialize(&slots->lock, tranche_id);
 	for (int i = 0; i < LOG_KINDS * LOG_TIMES; i++)
 		pg_atomic_init_u64(&slots->logged[i / LOG_TIMES][i % LOG_TIMES], 0);
 	for (int i = 0; i < NODE_SLOTS; i++)
 		init_slot(&slots->slots[i]);
 	init_slot(&slots->leased);
-	init_writers(slots);
 }
 
-static void
-init_layout(void *memory)
-{
-	Layout	   *layout = memory;
-
-	strlcpy(layout->name, SHARED_MEMORY_NAME("slots"), sizeof(layout->name));
-	pg_atomic_init_u32(&layout->is_mixed, 0);
-}
-
-/*
- * Note that the postmaster reserves the memory, by slots_request().  Call this in each process
- * that preloads the library, also in children that are not forked.
- */
-void
-slots_note_reserved(void)
-{
-	is_reserved = true;
-}
-
-/* Have the postmaster reserve the memory, if it preloads the library. */
-void
-slots_request(void)
-{
-	RequestAddinShmemSpace(slots_size());
-	RequestAddinShmemSpace(sizeof(Layout));
-}
-
-/* Has another version of the library attached its own slots since the server was started? */
-bool
-slots_are_mixed(void)
-{
-	ensure_slots();
-	return pg_atomic_read_u32(&layout_of_server->is_mixed) != 0;
-}
-
-void
-ensure_slots(void)
-{
-	if (node_slots != NULL)
-		return;
-	layout_of_server = compat_shared_memory(LAYOUT_NAME, sizeof(Layout), init_layout);
-	if (strcmp(layout_of_server->name, SHARED_MEMORY_NAME("slots")) != 0)
-		pg_atomic_write_u32(&layout_of_server->is_mixed, 1);
-	node_slots = compat_shared_memory(SHARED_MEMORY_NAME("slots"), slots_size(), init_slots);
-	compat_name_tranche(node_slots->tranche_id, SHARED_MEMORY_NAME("slots"));
-}
-
-/*
- * Attach the shared memory that the postmaster has just made: the first one, or another one after
- * a crash, in which the earlier addresses are wrong.
- */
-void
-slots_attach_anew(void)
-{
-	node_slots = NULL;
-	ensure_slots();
-}
+const SharedPart slots_part = {slots_size, init_slots, (void **) &node_slots};
 
 /*
  * May a message about a subject be logged again?  By the monotonic clock: some messages are

@@ -8,21 +8,12 @@
 #ifndef SLOTS_H
 #define SLOTS_H
 
-#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
-#include "storage/condition_variable.h"
 #include "storage/lwlock.h"
-#include "storage/spin.h"
 
 #include "pure/watermark_rules.h"
+#include "shmem/shared_parts.h"
 #include "shmem/slot.h"
-
-/*
- * The version of the layout, and of all that the lease worker's library calls and reads.
- * Libraries of different versions have different slots, and lease workers in different files.
- */
-#define SHARED_MEMORY_VERSION "1"
-#define SHARED_MEMORY_NAME(part) "scru64 " part " " SHARED_MEMORY_VERSION
 
 /*
  * Nodes that have a slot at the same time.  Most servers use one node, some use dozens, for
@@ -31,7 +22,11 @@
  */
 #define NODE_SLOTS			128
 
-/* Parked nodes: they have lost their slots, and their last IDs are kept. */
+/*
+ * Parked nodes: they have lost their slots, and their last IDs are kept.  To forget a node raises
+ * the floor: if more nodes than have slots take turns, each turn would cost the next node a tick.
+ * And a lease of a node that overlaps a forgotten one might start below the latter's last ID.
+ */
 #define PARKED_NODES		1024
 
 /* The nodes leased last since the server was started */
@@ -53,20 +48,6 @@ typedef enum LogKind
 	LOG_KINDS
 } LogKind;
 
-/* The ceiling; see ceiling.c, also for what guards what. */
-typedef struct CeilingState
-{
-	pg_atomic_uint32 incarnation;	/* how often all nodes were started above the ceiling */
-	uint64		written;		/* the ceiling written last, in ticks */
-	XLogRecPtr	written_at;		/* the end of its record in the WAL */
-	uint64		awaited;		/* the ceiling that the standbys flush next */
-	XLogRecPtr	awaited_at;		/* the end of its record */
-	slock_t		mutex;
-	pg_atomic_uint64 durable;	/* the ceiling flushed by this server, */
-	pg_atomic_uint64 replicated;	/* and by the synchronous standbys, too */
-	ConditionVariable moved;	/* for sessions that wait for replicated */
-} CeilingState;
-
 /* The state of watermark.c; see there. */
 typedef struct Watermark
 {
@@ -75,19 +56,6 @@ typedef struct Watermark
 	uint64		highest;		/* and the greatest watermark since */
 	AnswerRing	answers;
 } Watermark;
-
-/*
- * The entry of a process for its open transaction; see open_transactions.c.  All IDs of the transaction
- * are above this; 0: there are none.  Unpadded: a transaction writes to it only twice.
- */
-typedef pg_atomic_uint64 Writer;
-
-/* The entry of a prepared transaction */
-typedef struct PreparedWriter
-{
-	uint64		bound;
-	uint64		xid;			/* in 64 bits; free if 0, or no longer in progress */
-} PreparedWriter;
 
 #define UUID_TEXT_LEN		36
 
@@ -118,10 +86,8 @@ typedef struct SavedLease
 typedef struct NodeSlots
 {
 	LWLock		lock;
-	int			tranche_id;
 	uint32		next_serial;	/* of the next start marker */
 	uint64		floor;			/* in ticks */
-	CeilingState ceiling;
 	Watermark	watermark;
 	pg_atomic_uint64 logged[LOG_KINDS][LOG_TIMES];	/* monotonic seconds, or 0 */
 
@@ -140,27 +106,13 @@ typedef struct NodeSlots
 
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];
-
-	int			n_writers;		/* MaxBackends, or 0: there was no room */
-	int			n_prepared;		/* entries after the writers */
-	LWLock		prepared_lock;	/* guards these entries */
-	Writer		writers[FLEXIBLE_ARRAY_MEMBER];
 } NodeSlots;
 
 /* Where this process has attached the shared memory; NULL: not yet */
 extern NodeSlots *node_slots;
 
-static inline PreparedWriter *
-prepared_writers(NodeSlots *slots)
-{
-	return (PreparedWriter *) &slots->writers[slots->n_writers];
-}
+extern const SharedPart slots_part;
 
-extern void slots_note_reserved(void);
-extern void slots_request(void);
-extern void slots_attach_anew(void);
-extern void ensure_slots(void);
-extern bool slots_are_mixed(void);
 extern bool slots_log_is_due(LogKind kind, uint32 subject);
 extern uint64 slots_last_id(Scru64Node node, uint64 state);
 

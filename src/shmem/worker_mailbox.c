@@ -15,8 +15,8 @@
  *
  * What guards what:
  *
- *	Lease.changed		a condition variable, which guards itself.
- *	all else of Lease	Lease.mutex, held only to copy or assign fields.
+ *	Mailbox.changed		a condition variable, which guards itself.
+ *	all else			Mailbox.lock, held only to copy or assign fields.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,16 +30,15 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
-#include "storage/spin.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
-#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/slots.h"
+#include "shmem/worker_mailbox.h"
 
 #define MAX_WAIT_MS			10000	/* the longest wait of a session for the worker */
 #define NAP_MS				200		/* a waiting session looks again at least so often */
@@ -49,58 +48,51 @@
 
 extern PGDLLEXPORT void scru64_start_lease_worker(Datum arg);
 
-typedef struct Lease
+typedef struct Mailbox
 {
-	slock_t		mutex;
+	LWLock		lock;
 	LeaseInfo	info;
 	Latch	   *worker_latch;	/* NULL: there is no worker */
 	bool		called;			/* has a session asked the worker to call the realm? */
 	int64		next_start_ms;	/* no session registers a worker before this */
 	ConditionVariable changed;	/* info or the leased slot has changed */
-} Lease;
+} Mailbox;
 
-static Lease *the_lease = NULL;
+static Mailbox *mailbox_of_server = NULL;
 
-static void
-init_lease(void *memory)
-{
-	Lease	   *new_lease = memset(memory, 0, sizeof(Lease));
-
-	SpinLockInit(&new_lease->mutex);
-	ConditionVariableInit(&new_lease->changed);
-}
-
-Size
+static Size
 mailbox_size(void)
 {
-	return sizeof(Lease);
+	return sizeof(Mailbox);
 }
 
-static Lease *
-shared_lease(void)
+static void
+init_mailbox(void *part, int tranche_id)
 {
-	if (the_lease == NULL)
-		the_lease = compat_shared_memory(SHARED_MEMORY_NAME("lease"), sizeof(Lease), init_lease);
-	return the_lease;
+	Mailbox    *mailbox = part;
+
+	LWLockInitialize(&mailbox->lock, tranche_id);
+	ConditionVariableInit(&mailbox->changed);
 }
 
-/* As slots_attach_anew() */
-void
-mailbox_attach_anew(void)
+const SharedPart mailbox_part = {mailbox_size, init_mailbox, (void **) &mailbox_of_server};
+
+static Mailbox *
+shared_mailbox(void)
 {
-	the_lease = NULL;
-	(void) shared_lease();
+	shared_parts_attach();
+	return mailbox_of_server;
 }
 
 LeaseInfo
 mailbox_info(void)
 {
-	Lease	   *lease = shared_lease();
+	Mailbox    *mailbox = shared_mailbox();
 	LeaseInfo	info;
 
-	SpinLockAcquire(&lease->mutex);
-	info = lease->info;
-	SpinLockRelease(&lease->mutex);
+	LWLockAcquire(&mailbox->lock, LW_SHARED);
+	info = mailbox->info;
+	LWLockRelease(&mailbox->lock);
 	return info;
 }
 
@@ -143,13 +135,13 @@ mailbox_register_worker(void)
 void
 mailbox_wake_worker(bool call_realm)
 {
-	Lease	   *lease = shared_lease();
+	Mailbox    *mailbox = shared_mailbox();
 	Latch	   *latch;
 
-	SpinLockAcquire(&lease->mutex);
-	lease->called |= call_realm;
-	latch = lease->worker_latch;
-	SpinLockRelease(&lease->mutex);
+	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
+	mailbox->called |= call_realm;
+	latch = mailbox->worker_latch;
+	LWLockRelease(&mailbox->lock);
 	if (latch != NULL)
 		SetLatch(latch);
 }
@@ -158,22 +150,22 @@ mailbox_wake_worker(bool call_realm)
 bool
 mailbox_call_worker(bool call_realm)
 {
-	Lease	   *lease = shared_lease();
+	Mailbox    *mailbox = shared_mailbox();
 	BackgroundWorker worker = lease_worker;
 	int64		now_ms = monotonic_ms();
 	bool		is_due;
 
 	mailbox_wake_worker(call_realm);
-	SpinLockAcquire(&lease->mutex);
-	is_due = lease->info.worker_pid == 0 && now_ms >= lease->next_start_ms;
+	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
+	is_due = mailbox->info.worker_pid == 0 && now_ms >= mailbox->next_start_ms;
 	if (is_due)
-		lease->next_start_ms = now_ms + REGISTER_PAUSE_MS;
-	SpinLockRelease(&lease->mutex);
+		mailbox->next_start_ms = now_ms + REGISTER_PAUSE_MS;
+	LWLockRelease(&mailbox->lock);
 	if (!is_due || RegisterDynamicBackgroundWorker(&worker, NULL))
 		return true;
-	SpinLockAcquire(&lease->mutex);
-	lease->next_start_ms = now_ms;
-	SpinLockRelease(&lease->mutex);
+	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
+	mailbox->next_start_ms = now_ms;
+	LWLockRelease(&mailbox->lock);
 	return false;
 }
 
@@ -184,7 +176,7 @@ sleep_until_changed(void)
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event("Scru64Lease");
-	(void) ConditionVariableTimedSleep(&shared_lease()->changed, NAP_MS, wait_event);
+	(void) ConditionVariableTimedSleep(&shared_mailbox()->changed, NAP_MS, wait_event);
 }
 
 /*
@@ -251,7 +243,7 @@ mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *in
 	bool		reached;
 
 	/* after this the session misses no change */
-	ConditionVariablePrepareToSleep(&shared_lease()->changed);
+	ConditionVariablePrepareToSleep(&shared_mailbox()->changed);
 	(void) mailbox_call_worker(true);
 	do
 	{
@@ -288,33 +280,33 @@ scru64_mailbox_copy_text(char *copy, const char *text, size_t size)
 void
 scru64_mailbox_set_info(const LeaseInfo *info)
 {
-	Lease	   *lease = shared_lease();
+	Mailbox    *mailbox = shared_mailbox();
 
-	SpinLockAcquire(&lease->mutex);
-	lease->info = *info;
+	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
+	mailbox->info = *info;
 	if (info->worker_pid == 0)
-		lease->worker_latch = NULL;
-	SpinLockRelease(&lease->mutex);
-	ConditionVariableBroadcast(&lease->changed);
+		mailbox->worker_latch = NULL;
+	LWLockRelease(&mailbox->lock);
+	ConditionVariableBroadcast(&mailbox->changed);
 }
 
 /* Become the server's only lease worker.  Returns false if there is one already. */
 static bool
 become_worker(void)
 {
-	Lease	   *lease = shared_lease();
+	Mailbox    *mailbox = shared_mailbox();
 	int64		now_ms = monotonic_ms();
 	bool		claimed;
 
-	SpinLockAcquire(&lease->mutex);
-	claimed = lease->info.worker_pid == 0;
+	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
+	claimed = mailbox->info.worker_pid == 0;
 	if (claimed)
 	{
-		lease->info.worker_pid = MyProcPid;
-		lease->worker_latch = MyLatch;
-		lease->next_start_ms = now_ms + WORKER_PAUSE_MS;
+		mailbox->info.worker_pid = MyProcPid;
+		mailbox->worker_latch = MyLatch;
+		mailbox->next_start_ms = now_ms + WORKER_PAUSE_MS;
 	}
-	SpinLockRelease(&lease->mutex);
+	LWLockRelease(&mailbox->lock);
 	return claimed;
 }
 
@@ -361,7 +353,7 @@ void
 scru64_start_lease_worker(Datum arg)
 {
 	(void) arg;
-	ensure_slots();
+	shared_parts_attach();
 	/* two sessions may have registered a worker at the same time */
 	if (!become_worker())
 		proc_exit(0);
@@ -390,12 +382,12 @@ scru64_start_lease_worker(Datum arg)
 bool
 scru64_mailbox_was_called(void)
 {
-	Lease	   *lease = shared_lease();
+	Mailbox    *mailbox = shared_mailbox();
 	bool		called;
 
-	SpinLockAcquire(&lease->mutex);
-	called = lease->called;
-	lease->called = false;
-	SpinLockRelease(&lease->mutex);
+	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
+	called = mailbox->called;
+	mailbox->called = false;
+	LWLockRelease(&mailbox->lock);
 	return called;
 }

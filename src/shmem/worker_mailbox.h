@@ -1,9 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_mailbox.h
- *		The server's lease of a node, as sessions and the lease worker see it.
- *
- * worker_mailbox.c says how each field is guarded.
+ *		How sessions and the lease worker reach each other.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,6 +11,7 @@
 #include "datatype/timestamp.h"
 
 #include "settings.h"
+#include "shmem/shared_parts.h"
 #include "shmem/slot.h"
 
 #define LEASE_TEXT_LEN		256
@@ -37,8 +36,8 @@ typedef struct LeaseInfo
 	char		size_reason[LEASE_TEXT_LEN];
 } LeaseInfo;
 
-extern Size mailbox_size(void);
-extern void mailbox_attach_anew(void);
+extern const SharedPart mailbox_part;
+
 extern LeaseInfo mailbox_info(void);
 extern NodeSlot *mailbox_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot);
 extern bool mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);

@@ -59,7 +59,7 @@ sub libraries_of
 sub current_libraries
 {
 	my $lib = folder_of('pkglibdir');
-	my ($number) = slurp_file(dirname(__FILE__) . '/../../src/shmem/slots.h') =~ /SHARED_MEMORY_VERSION "(.*)"/;
+	my ($number) = slurp_file(dirname(__FILE__) . '/../../src/shmem/shared_parts.h') =~ /SHARED_MEMORY_VERSION "(.*)"/;
 
 	return libraries_of("$lib/scru64.so", "$lib/scru64_lease_$number.so");
 }

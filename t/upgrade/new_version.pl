@@ -32,10 +32,10 @@ my $next = 'next';
 my %old = current_libraries();
 my $sources = copy_sources();
 
-patch($sources, 'src/shmem/slots.h', qr/(SHARED_MEMORY_VERSION ")(\d+)/, sub { $1 . ($2 + 1) });
+patch($sources, 'src/shmem/shared_parts.h', qr/(SHARED_MEMORY_VERSION ")(\d+)/, sub { $1 . ($2 + 1) });
 patch($sources, 'src/shmem/slots.h', qr/typedef struct NodeSlots\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
 patch($sources, 'src/shmem/slot.h', qr/\) NodeSlot\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
-patch($sources, 'src/shmem/slots.c', qr/memset\(slots, 0, slots_size\(\)\);\n/, sub { "$&\tslots->novelty = 4711;\n" });
+patch($sources, 'src/shmem/slots.c', qr/NodeSlots  \*slots = part;\n\n/, sub { "$&\tslots->novelty = 4711;\n" });
 
 # A function of rows with a column more has a name of its own.
 my ($generators) = slurp_file("$sources/src/admin/server.c") =~ /^(Datum\nscru64_generators\(.*?^}\n)/ms
@@ -53,7 +53,7 @@ Datum
 scru64_novelty(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
-	ensure_slots();
+	shared_parts_attach();
 	PG_RETURN_INT64((int64) node_slots->novelty);
 }
 END

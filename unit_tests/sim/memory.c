@@ -12,7 +12,7 @@
  *-------------------------------------------------------------------------
  */
 
-#define MAX_SEGMENTS	4
+#define MAX_SEGMENTS	2
 #define SEGMENT_SIZE	(16 * 1024)
 #define MAX_LOCATIONS	192
 #define KEPT_VALUES		4

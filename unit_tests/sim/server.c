@@ -67,8 +67,9 @@ must_be_quiet(const char *what)
 {
 	if (spinlocks > 0)
 		violation("%s under a spinlock", what);
-	if (node_slots != NULL && find_held(&node_slots->lock) >= 0)
-		violation("%s under the lock of the slots", what);
+	/* each begins with its lock */
+	if (find_held((LWLock *) node_slots) >= 0 || find_held(*(LWLock **) mailbox_part.part) >= 0)
+		violation("%s under the lock of the slots or of the mailbox", what);
 }
 
 FN(ErrorData *, CopyErrorData, (void), static ErrorData error = {.message = "failed"}; return &error;)
@@ -428,7 +429,10 @@ release_everything(void)
 void
 begin_process(void)
 {
+	static const SharedPart *const parts[] = {&slots_part, &transactions_part, &mailbox_part, &ceiling_part};
+
 	see_all();
+	shared_parts_define(parts, lengthof(parts));
 	used[me->number][0] = used[me->number][1] = 0;
 	MyProc = &procs[me->number];
 	compat_proc_number(MyProc) = me->number;

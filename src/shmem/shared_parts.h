@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_parts.h
+ *		The library's shared memory, of which each owner has a part.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SHARED_PARTS_H
+#define SHARED_PARTS_H
+
+/*
+ * The version of the layout, and of all that the lease worker's library calls and reads.
+ * Libraries of different versions have different memory, and lease workers in different files.
+ */
+#define SHARED_MEMORY_VERSION "1"
+
+/* A part.  Its owner names it in module.c. */
+typedef struct SharedPart
+{
+	Size		(*size) (void);	/* the same in all processes of the server */
+	void		(*init) (void *part, int tranche_id);	/* it is all 0; its locks are of this tranche */
+	void	  **part;			/* where this process has attached the part; NULL: not yet */
+} SharedPart;
+
+extern void shared_parts_define(const SharedPart *const *parts, int n_parts);
+extern void shared_parts_note_reserved(void);
+extern bool shared_parts_may_grow(void);
+extern void shared_parts_request(void);
+extern void shared_parts_attach(void);
+extern void shared_parts_attach_anew(void);
+extern bool shared_parts_are_mixed(void);
+
+#endif							/* SHARED_PARTS_H */
