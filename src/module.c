@@ -56,17 +56,19 @@ take_shared_memory(void)
 void
 _PG_init(void)
 {
-	shared_parts_define(shared_parts, lengthof(shared_parts));
+	bool		is_preloaded = process_shared_preload_libraries_in_progress;
+	bool		reserves_memory = is_preloaded && COMPAT_PRELOAD_RESERVES_MEMORY;
+
+	shared_parts_define(shared_parts, lengthof(shared_parts), reserves_memory);
 	settings_define(session_detach);
 	transactions_watch();
 
-	if (!process_shared_preload_libraries_in_progress)
+	if (!is_preloaded)
 		return;
 	map_saved_lease();
 	mailbox_register_worker();
-	if (COMPAT_PRELOAD_RESERVES_MEMORY)
+	if (reserves_memory)
 	{
-		shared_parts_note_reserved();
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = request_shared_memory;
 		prev_shmem_startup_hook = shmem_startup_hook;

@@ -37,22 +37,16 @@ static bool is_reserved = false;
 static int *tranche_id = NULL;	/* at the head of the memory */
 static Layout *layout_of_server = NULL;
 
-/* Call this when the library is loaded. */
+/*
+ * Call this when the library is loaded; reserved if the postmaster reserves the memory, by
+ * shared_parts_request(): the same in all processes that preload the library, forked or not.
+ */
 void
-shared_parts_define(const SharedPart *const *parts, int n_parts)
+shared_parts_define(const SharedPart *const *parts, int n_parts, bool reserved)
 {
 	parts_of_library = parts;
 	n_parts_of_library = n_parts;
-}
-
-/*
- * Note that the postmaster reserves the memory, by shared_parts_request().  Call this in each process
- * that preloads the library, also in children that are not forked.
- */
-void
-shared_parts_note_reserved(void)
-{
-	is_reserved = true;
+	is_reserved = reserved;
 }
 
 /*

@@ -22,8 +22,7 @@ typedef struct SharedPart
 	void	  **part;			/* where this process has attached the part; NULL: not yet */
 } SharedPart;
 
-extern void shared_parts_define(const SharedPart *const *parts, int n_parts);
-extern void shared_parts_note_reserved(void);
+extern void shared_parts_define(const SharedPart *const *parts, int n_parts, bool reserved);
 extern bool shared_parts_may_grow(void);
 extern void shared_parts_request(void);
 extern void shared_parts_attach(void);

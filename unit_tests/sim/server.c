@@ -432,7 +432,7 @@ begin_process(void)
 	static const SharedPart *const parts[] = {&slots_part, &transactions_part, &mailbox_part, &ceiling_part};
 
 	see_all();
-	shared_parts_define(parts, lengthof(parts));
+	shared_parts_define(parts, lengthof(parts), false);
 	used[me->number][0] = used[me->number][1] = 0;
 	MyProc = &procs[me->number];
 	compat_proc_number(MyProc) = me->number;
