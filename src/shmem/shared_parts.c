@@ -66,7 +66,7 @@ offset_of(int part)
 	Size		offset = CACHELINEALIGN(sizeof(*tranche_id));
 
 	for (int i = 0; i < part; i++)
-		offset = add_size(offset, CACHELINEALIGN(parts_of_library[i]->size()));
+		offset += CACHELINEALIGN(parts_of_library[i]->size());
 	return offset;
 }
 
