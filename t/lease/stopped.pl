@@ -30,7 +30,7 @@ SKIP:
 	kill('STOP', $worker);
 	wait_until(sub { lease_sql($server, "expires_at < now() + '55 s'") eq 't' });
 	my $renewed = lease_sql($server, 'renewed_at');
-	my $gdb = stop_at($server, $session->{pid}, 'lease_info');
+	my $gdb = stop_at($server, $session->{pid}, 'mailbox_info');
 	start_statement($session, 'SELECT max(id) FROM scru64_generate(16 * 4 * 56) id');
 	ok(has_stopped($gdb), 'a session is at the limit');
 	kill('CONT', $worker);
