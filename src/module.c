@@ -18,7 +18,6 @@
 #include "generate/session_node.h"
 #include "settings.h"
 #include "shmem/worker_mailbox.h"
-#include "shmem/leased_slot.h"
 #include "shmem/slots.h"
 #include "shmem/open_transactions.h"
 
@@ -59,7 +58,6 @@ _PG_init(void)
 
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-	map_saved_lease();
 	mailbox_register_worker();
 	if (COMPAT_PRELOAD_RESERVES_MEMORY)
 	{
