@@ -17,7 +17,6 @@
 #include "ceiling/ceiling.h"
 #include "generate/session_node.h"
 #include "settings.h"
-#include "shmem/leased_slot.h"
 #include "shmem/open_transactions.h"
 #include "shmem/slots.h"
 #include "shmem/worker_mailbox.h"
@@ -65,7 +64,6 @@ _PG_init(void)
 
 	if (!is_preloaded)
 		return;
-	map_saved_lease();
 	mailbox_register_worker();
 	if (reserves_memory)
 	{

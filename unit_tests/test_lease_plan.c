@@ -188,9 +188,9 @@ a_lease_worth_replacing_is_returned_if_another_may_be_had(void)
 	Plan		plan = held();
 
 	plan.remaining_ms = 0;
-	CHECK(plan_next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RELEASE);
 	plan.next_lease_ms = NOW_MS;
-	CHECK(plan_next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RELEASE);
 	plan.next_lease_ms = NOW_MS + 1;
 	CHECK(plan_next_step(&plan) == STEP_SLEEP);
 	plan.next_lease_ms = 0;
@@ -208,7 +208,7 @@ a_lease_that_was_ended_is_returned_at_once(void)
 	plan.failures = 1;
 	plan.knows_realm_clock = false;
 	plan.next_lease_ms = NOW_MS + 1;
-	CHECK(plan_next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RELEASE);
 }
 
 static void
@@ -276,7 +276,7 @@ a_standby_holds_its_lease(void)
 	plan.remaining_ms = 0;
 	CHECK(plan_next_step(&plan) == STEP_CALL);
 	plan.failures = 0;
-	CHECK(plan_next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RELEASE);
 	/* its size stays */
 	plan = standby_lease();
 	wait_for_capacity(&plan);
@@ -354,7 +354,7 @@ a_lease_refused_a_renewal_is_used_until_there_is_another(void)
 	CHECK(plan_next_step(&plan) == STEP_CALL);
 	/* but not if somebody has ended it */
 	plan.has_slot = false;
-	CHECK(plan_next_step(&plan) == STEP_RETURN);
+	CHECK(plan_next_step(&plan) == STEP_RELEASE);
 	/* nor is it replaced for more capacity */
 	plan = renewal_refused();
 	plan.failures = 0;

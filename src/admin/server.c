@@ -179,8 +179,7 @@ scru64_ceiling(PG_FUNCTION_ARGS)
  * whatever the page says.  42501 for all but superusers, 25006 in recovery, 22008
  * for a time without a tick.
  *
- * This ends the lease, and no worker resumes it: the ceiling no longer tells how far the
- * lease's IDs went.
+ * The leased node is evicted, too: the ceiling no longer tells how far its IDs went.
  */
 Datum
 scru64_set_ceiling(PG_FUNCTION_ARGS)
@@ -196,7 +195,6 @@ scru64_set_ceiling(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("scru64_set_ceiling()");
 	ceiling = id_time_checked_tick(PG_GETARG_TIMESTAMPTZ(0));
 
-	forget_saved_lease();
 	/* no ID is of a later tick */
 	ceiling_set(Min(ceiling, SCRU64_LAST_TIMESTAMP));
 	mailbox_wake_worker(true);

@@ -263,7 +263,7 @@ ceiling_load(void)
  * page was lost: the next session that generates an ID handles this.
  */
 bool
-scru64_ceiling_load_page(void)
+scru64_ceiling_load_if_written(void)
 {
 	bool		has_page;
 

@@ -23,7 +23,7 @@ extern void ceiling_wait_for_standbys(uint32 incarnation, uint64 tick);
 extern void ceiling_set(uint64 ceiling);
 
 /* For the lease worker */
-extern PGDLLEXPORT bool scru64_ceiling_load_page(void);
+extern PGDLLEXPORT bool scru64_ceiling_load_if_written(void);
 extern PGDLLEXPORT uint64 scru64_ceiling_lock(void);
 
 #endif							/* CEILING_H */

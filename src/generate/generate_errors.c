@@ -120,7 +120,7 @@ generate_fail_no_node(void)
 void
 generate_fail_overlap(const NodeReport *conflict)
 {
-	if (conflict->state == NODE_STATE_CHANGING)
+	if (conflict->is_leased)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("node %s overlaps node %s, which this server has leased",
@@ -179,7 +179,7 @@ generate_fail_clock_behind(uint64 state)
 }
 
 /*
- * For a DETAIL: when the last attempt to get or renew the lease failed, or nothing.  Why a
+ * For a DETAIL: when the last attempt to acquire or renew the lease failed, or nothing.  Why a
  * call of the realm failed is in the log and scru64_lease(): it may name the realm's host and user.
  */
 static const char *
@@ -195,7 +195,7 @@ failure_text(const LeaseInfo *info, const char *attempt)
 void
 generate_fail_no_lease(const LeaseInfo *info, bool has_worker_slot)
 {
-	const char *failure = failure_text(info, "get one");
+	const char *failure = failure_text(info, "acquire one");
 
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

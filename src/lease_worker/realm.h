@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * realm.h
- *		A connection to the realm, one query at a time.
+ *		The functions of a realm, as the lease worker calls them over libpq.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,6 +10,7 @@
 
 #include "libpq-fe.h"
 
+#include "shmem/leased_slot.h"
 #include "shmem/worker_mailbox.h"
 
 /* A connection, and the answer to the last query. */
@@ -29,12 +30,27 @@ typedef struct RealmCall
 	char		problem[LEASE_TEXT_LEN];	/* why there is no good answer; or empty */
 } RealmCall;
 
+/* A request for a lease */
+typedef struct LeaseRequest
+{
+	char		lease_id[UUID_TEXT_LEN + 1];	/* empty: the next call makes a new one */
+	int			node_id_size;
+	int64		ttl_s;
+	char		holder[MAX_HOLDER_LEN + 1];
+	char		within[LEASE_TEXT_LEN]; /* node spec of a block of nodes, or empty */
+} LeaseRequest;
+
 extern void realm_open(RealmCall *call, const char *conninfo, int first_host,
 					   int64 timeout_ms, bool stopping);
-extern bool realm_ask(RealmCall *call, int columns, const char *sql, int nparams,
-					  const char *const *params);
 extern bool realm_problem(RealmCall *call, const char *text);
 extern bool realm_is_disturbed(const RealmCall *call);
 extern void realm_close(RealmCall *call);
+
+extern void realm_set_request(LeaseRequest *request, int node_id_size, int64 ttl_s,
+							  const char *holder, const char *within);
+extern bool realm_get_id(RealmCall *call, char *realm_id);
+extern bool realm_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease);
+extern bool realm_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease);
+extern bool realm_release(RealmCall *call, const HeldLease *lease, uint64 last_id);
 
 #endif							/* REALM_H */

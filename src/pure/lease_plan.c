@@ -3,7 +3,7 @@
  * lease_plan.c
  *		What the lease worker does, and when.
  *
- * Pure, see lease_plan.h.
+ * Pure.  The rules are in lease_plan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,10 +25,6 @@ greatest_ms(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/*
- * Has the lease ended by the realm's clock, as last heard?  From then on the realm may lease
- * the node to another server.
- */
 bool
 plan_has_expired(const Plan *plan)
 {
@@ -43,17 +39,6 @@ is_far_ahead(const Plan *plan)
 								   (uint64_t) plan->allowance_ms >> SCRU64_TICK_SHIFT);
 }
 
-/*
- * Would the sessions be better off with a new lease?
- *
- * Yes, if the lease has expired, or if a clock was ahead for a while and was then set right.
- * If it was the realm's clock, the lease may begin ahead of both clocks; if it was this
- * server's, the last ID may be too far ahead of both.  A new lease begins when it is granted,
- * so its IDs begin now.
- *
- * No, if only the realm's clock was set back.  The lease, which is ahead of the realm's clock
- * alone, still serves the sessions; a new lease would have ended already by this server's.
- */
 bool
 plan_is_worth_replacing(const Plan *plan)
 {
@@ -62,11 +47,6 @@ plan_is_worth_replacing(const Plan *plan)
 		 (plan->start_tick > plan->clock_tick || is_far_ahead(plan)));
 }
 
-/*
- * Can sessions generate no more IDs of the lease?  Either the lease was ended on this server,
- * or this server's clock has passed the window, or generation fails.  The realm's clock does
- * not count, because sessions do not use it.
- */
 bool
 plan_is_exhausted(const Plan *plan)
 {
@@ -74,12 +54,12 @@ plan_is_exhausted(const Plan *plan)
 }
 
 /*
- * The worker returns a lease that was ended on this server.  It returns a lease that is worth
- * replacing, too, if the realm is likely to grant another one now; but a lease that the realm
- * refuses to renew stays until the worker has another one.
+ * The worker releases a lease whose node was evicted on this server.  The worker releases a lease
+ * that is worth replacing, too, if the realm is likely to grant another one now; but a lease that
+ * the realm refuses to renew stays until the worker has another one.
  */
 static bool
-wants_return(const Plan *plan)
+wants_release(const Plan *plan)
 {
 	return plan->has_lease &&
 		((!plan->has_slot && !plan->is_standby_lease) ||
@@ -98,7 +78,6 @@ wants_capacity(const Plan *plan)
 		plan->failures == 0 && node_size_after_waits(&plan->size) != plan->size.current;
 }
 
-/* When to call the realm next; for a new lease, not before the pause after the last one. */
 int64_t
 plan_next_call_ms(const Plan *plan)
 {
@@ -108,7 +87,7 @@ plan_next_call_ms(const Plan *plan)
 
 /*
  * No session gets IDs of a lease before the ceiling is loaded, because loading it starts all
- * nodes anew, and so ends the lease.  A standby loads the ceiling after recovery.
+ * nodes anew, and so evicts the leased node.  A standby loads the ceiling after recovery.
  */
 static bool
 awaits_ceiling(const Plan *plan)
@@ -116,7 +95,6 @@ awaits_ceiling(const Plan *plan)
 	return !plan->in_recovery && !plan->has_ceiling;
 }
 
-/* The order matters: the worker returns a useless lease before it calls the realm. */
 Step
 plan_next_step(const Plan *plan)
 {
@@ -124,16 +102,12 @@ plan_next_step(const Plan *plan)
 		return STEP_SLEEP;
 	if (plan->is_standby_lease && !plan->in_recovery)
 		return STEP_ACTIVATE;
-	if (wants_return(plan))
-		return STEP_RETURN;
+	if (wants_release(plan))
+		return STEP_RELEASE;
 	return plan->now_ms >= plan_next_call_ms(plan) ||
 		(wants_capacity(plan) && plan->now_ms >= plan->next_size_ms) ? STEP_CALL : STEP_SLEEP;
 }
 
-/*
- * A session calls, because there is no lease, or the next ID is past the window.  Plan the
- * next attempt at once, or soon after a failure.  Returns true if it is sooner than planned.
- */
 bool
 plan_call(Plan *plan)
 {
@@ -149,10 +123,6 @@ plan_call(Plan *plan)
 	return plan_next_call_ms(plan) < planned_ms;
 }
 
-/*
- * The node_id_size to lease when the lease is renewed; often the current one.  A standby's
- * lease has no load yet, so its node_id_size stays.
- */
 int
 plan_wanted_size(const Plan *plan)
 {
@@ -172,15 +142,19 @@ jitter(int64_t most, uint32_t random)
 }
 
 /*
- * Renew after a third of the remaining time, give or take a tenth.  The allowance is
- * subtracted first, because a node that is ahead of the clock reaches the end of the window
- * so much earlier.  But at least a quarter of the remaining time counts: a young lease may be
- * shorter than the allowance, and would be renewed every second.
+ * The pause before the lease is renewed.  All but the last one are give or take a tenth, and
+ * none is shorter than MIN_PAUSE_MS, or a tenth less.
  *
- * If the window does not reach the node's first ID yet, sessions wait.  A renewed window has
- * moved on at least as far as the clock: so renew when the clock has moved on by the missing
- * ticks.  A node that has issued IDs up to the end of the window is no such case: for it the
- * allowance was subtracted.
+ *	most leases				a third of what remains without the allowance: a node that is ahead
+ *							of the clock reaches the end of the window so much earlier
+ *	hardly longer than the	a twelfth of what remains: a young lease may be shorter than the
+ *	allowance				allowance, and would be renewed every second
+ *	longer than ttl_s		a third of ttl_s: it was lowered, or the lease has no end
+ *	the window does not		the missing ticks, if that is shorter: sessions wait, and a renewed
+ *	reach the first ID yet	window has moved on at least as far as the clock
+ *
+ * A node that has issued IDs up to the end of the window is no such case: for it the allowance
+ * was subtracted.
  */
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
@@ -206,7 +180,6 @@ retry_pause_ms(const Plan *plan, int64_t longest_ms, uint32_t random)
 	return greatest_ms(pause, MIN_PAUSE_MS / 2);
 }
 
-/* An attempt is over, and has succeeded if done is true.  Plan the next one. */
 void
 plan_attempt(Plan *plan, bool done, uint32_t random)
 {
@@ -219,7 +192,6 @@ plan_attempt(Plan *plan, bool done, uint32_t random)
 			 retry_pause_ms(plan, MAX_PAUSE_MS, random));
 }
 
-/* A lease was granted.  The next new one has to wait, ever longer until one is renewed. */
 void
 plan_new_lease(Plan *plan, int64_t now_ms)
 {
@@ -229,7 +201,6 @@ plan_new_lease(Plan *plan, int64_t now_ms)
 	plan->lease_pause_ms = least_ms(2 * plan->lease_pause_ms, most);
 }
 
-/* When the worker has something to do next, unless a session calls before. */
 int64_t
 plan_sleep_until_ms(const Plan *plan)
 {
@@ -245,17 +216,12 @@ plan_sleep_until_ms(const Plan *plan)
 	return least_ms(until_ms, plan->now_ms + (plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));
 }
 
-/*
- * How long a lease to ask for; the realm may grant less.  The allowance is added to the
- * setting, because a busy node reaches the end of the window so much earlier.
- */
 int64_t
 plan_window_s(const Plan *plan)
 {
 	return plan->ttl_s + plan->allowance_ms / MSECS_PER_SEC + 1;
 }
 
-/* How long to wait for another lease, so that the current one does not end meanwhile. */
 int64_t
 plan_successor_timeout_ms(const Plan *plan)
 {

@@ -38,7 +38,7 @@ typedef struct Plan
 	bool		has_lease;
 	bool		is_standby_lease;	/* no session uses the lease before recovery has ended */
 	bool		renewal_refused; /* the realm has refused to renew the lease ever again */
-	bool		has_slot;		/* false if scru64_set_ceiling(), say, has ended the lease */
+	bool		has_slot;		/* false if scru64_set_ceiling(), say, has evicted the node */
 	bool		knows_realm_clock;	/* has the realm ever answered? */
 	int64_t		remaining_ms;	/* of the lease, by the realm's clock */
 	uint64_t	own_tick;		/* this server's clock */
@@ -61,21 +61,72 @@ typedef enum Step
 {
 	STEP_SLEEP,
 	STEP_ACTIVATE,				/* recovery has ended: activate the standby's lease */
-	STEP_RETURN,
+	STEP_RELEASE,
 	STEP_CALL					/* call the realm: acquire, renew or replace a lease */
 } Step;
 
+/*
+ * Has the lease ended by the realm's clock, as last heard?  From then on the realm may lease
+ * the node to another server.
+ */
 extern bool plan_has_expired(const Plan *plan);
+
+/*
+ * Would the sessions be better off with a new lease?
+ *
+ * Yes, if the lease has expired, or if a clock was ahead for a while and was then set right.
+ * If it was the realm's clock, the lease may begin ahead of both clocks; if it was this
+ * server's, the last ID may be too far ahead of both.  A new lease begins when it is granted,
+ * so its IDs begin now.
+ *
+ * No, if only the realm's clock was set back.  The lease, which is ahead of the realm's clock
+ * alone, still serves the sessions; a new lease would have ended already by this server's.
+ */
 extern bool plan_is_worth_replacing(const Plan *plan);
+
+/*
+ * Can sessions generate no more IDs of the lease?  Either its node was evicted on this server,
+ * or this server's clock has passed the window, or generation fails.  The realm's clock does
+ * not count, because sessions do not use it.
+ */
 extern bool plan_is_exhausted(const Plan *plan);
+
+/*
+ * The order of the steps matters: the worker releases a useless lease before it calls the realm.
+ */
 extern Step plan_next_step(const Plan *plan);
+
+/* When to call the realm next; for a new lease, not before the pause after the last one. */
 extern int64_t plan_next_call_ms(const Plan *plan);
+
+/*
+ * A session calls, because there is no lease, or the next ID is past the window.  Plan the
+ * next attempt at once, or soon after a failure.  Returns true if it is sooner than planned.
+ */
 extern bool plan_call(Plan *plan);
+
+/*
+ * The node_id_size to lease when the lease is renewed; often the current one.  A standby's
+ * lease has no load yet, so its node_id_size stays.
+ */
 extern int	plan_wanted_size(const Plan *plan);
+
+/* An attempt is over, and has succeeded if done is true.  Plan the next one. */
 extern void plan_attempt(Plan *plan, bool done, uint32_t random);
+
+/* A lease was acquired.  The next new one has to wait, ever longer until one is renewed. */
 extern void plan_new_lease(Plan *plan, int64_t now_ms);
+
+/* When the worker has something to do next, unless a session calls before. */
 extern int64_t plan_sleep_until_ms(const Plan *plan);
+
+/*
+ * How long a lease to ask for; the realm may grant less.  The allowance is added to the
+ * setting, because a busy node reaches the end of the window so much earlier.
+ */
 extern int64_t plan_window_s(const Plan *plan);
+
+/* How long to wait for another lease, so that the current one does not end meanwhile. */
 extern int64_t plan_successor_timeout_ms(const Plan *plan);
 
 #endif							/* LEASE_PLAN_H */

@@ -17,7 +17,6 @@ clamp(const NodeSize *size, int node_id_size)
 	return node_id_size < size->least ? size->least : node_id_size;
 }
 
-/* Begin to look at another node; its counts now are saturated and used. */
 void
 node_size_begin(NodeSize *size, int current, int64_t now_ms, uint64_t saturated,
 				uint64_t used)
@@ -30,13 +29,6 @@ node_size_begin(NodeSize *size, int current, int64_t now_ms, uint64_t saturated,
 	size->waiting_looks = 0;
 }
 
-/*
- * Look at a node.  Does nothing if the last look was less than NODE_SIZE_LOOK_MS ago.
- *
- *	saturated	how often a session has waited for the clock because the counter was
- *				full, since the node got its slot
- *	used		how many IDs the node has issued since then
- */
 void
 node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated, uint64_t used)
 {
@@ -55,7 +47,6 @@ node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated, uint64_t used
 	size->looked_at_ms = now_ms;
 }
 
-/* When to look again, at the latest; -1: only when a session has waited. */
 int64_t
 node_size_next_look(const NodeSize *size)
 {
@@ -64,7 +55,6 @@ node_size_next_look(const NodeSize *size)
 	return size->current < size->quiet ? size->looked_at_ms + NODE_SIZE_CALM_LOOK_MS : -1;
 }
 
-/* The node_id_size to change to at once, for sessions that wait; often the current one. */
 int
 node_size_after_waits(const NodeSize *size)
 {
@@ -72,7 +62,6 @@ node_size_after_waits(const NodeSize *size)
 				 size->current - NODE_SIZE_STEP : size->current);
 }
 
-/* The node_id_size to change to when the lease, which lasts for ttl_ms, is renewed. */
 int
 node_size_after_quiet(const NodeSize *size, int64_t now_ms, int64_t ttl_ms)
 {

@@ -44,12 +44,27 @@ typedef struct NodeSize
 	int			waiting_looks;	/* successive looks before which sessions have waited */
 } NodeSize;
 
+/* Begin to look at another node; its counts now are saturated and used. */
 extern void node_size_begin(NodeSize *size, int current, int64_t now_ms,
 							uint64_t saturated, uint64_t used);
+
+/*
+ * Look at a node.  Does nothing if the last look was less than NODE_SIZE_LOOK_MS ago.
+ *
+ *	saturated	how often a session has waited for the clock because the counter was
+ *				full, since the node got its slot
+ *	used		how many IDs the node has issued since then
+ */
 extern void node_size_look(NodeSize *size, int64_t now_ms, uint64_t saturated,
 						   uint64_t used);
+
+/* When to look again, at the latest; -1: only when a session has waited. */
 extern int64_t node_size_next_look(const NodeSize *size);
+
+/* The node_id_size to change to at once, for sessions that wait; often the current one. */
 extern int	node_size_after_waits(const NodeSize *size);
+
+/* The node_id_size to change to when the lease, which lasts for ttl_ms, is renewed. */
 extern int	node_size_after_quiet(const NodeSize *size, int64_t now_ms, int64_t ttl_ms);
 
 #endif							/* NODE_SIZE_H */

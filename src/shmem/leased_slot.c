@@ -7,9 +7,14 @@
  * an error, allocates or waits while the lock is held.
  *
  * The leased node never loses the slot to a configured node, and is never parked.  The node
- * starts after the tick of the lease's grant; after a crash or recovery, above the ceiling,
- * too.  The node need not start above the floor, because no other server issues the node's IDs
- * in the lease's window.
+ * starts after the tick of the lease's grant; after recovery, above the ceiling, too.  The node
+ * need not start above the floor, because no other server issues the node's IDs in the lease's
+ * window.
+ *
+ * Beside the slot, a worker saves its lease for the next worker, which resumes the lease if
+ * the first one has failed.  A crash of a process clears both: the postmaster then ends all
+ * processes, and starts them again with new shared memory.  Nor has a server that was started
+ * from a copy of the data directory the saved lease.
  *
  * Invariants:
  *
@@ -22,90 +27,36 @@
  *	- When scru64_leased_replace() gives the slot to the next lease's node, the node starts
  *	  above the tick of every ID of the lease before.
  *
- *	- The saved lease is that of the slot's node, even if a crash has just cleared the slot;
- *	  or a standby's lease, which no session has used; or there is none.
+ *	- The saved lease is that of the slot's node; or a standby's lease, which no session has
+ *	  used; or there is none.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#ifndef EXEC_BACKEND
-#include <sys/mman.h>
-#endif
-
 #include "clock.h"
 #include "settings.h"
 #include "shmem/leased_slot.h"
-
-/*
- * The page where a worker saves its lease for the next worker of the same postmaster.
- *
- * When a process crashes, the postmaster ends all others and starts them again with new
- * shared memory.  A preloaded library has mapped this page in the postmaster, which keeps
- * the page; every process that the postmaster forks inherits it.  Other postmasters do not
- * have the page, so no copy of the data directory resumes the lease.  If the library is not
- * preloaded, or processes are not forked, the lease is saved beside its slot, and a crash
- * loses both.
- */
-static SavedLease *mapped_page = NULL;
-
-/* Call this in the postmaster.  Without the page, a crash loses the lease. */
-void
-map_saved_lease(void)
-{
-#ifndef EXEC_BACKEND
-	void	   *page = mmap(NULL, sizeof(SavedLease), PROT_READ | PROT_WRITE,
-							MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (page != MAP_FAILED)
-		mapped_page = page;
-#endif
-}
-
-static SavedLease *
-saved_lease(void)
-{
-	return mapped_page != NULL ? mapped_page : &node_slots->saved_lease;
-}
 
 /* Save a lease for the next worker; NULL: save none.  Lock held exclusively. */
 static void
 save_lease(const HeldLease *lease)
 {
-	SavedLease *saved = saved_lease();
+	static const HeldLease none = {0};
 
 	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
-	saved->is_whole = false;
-	if (lease == NULL)
-		return;
-	pg_compiler_barrier();
-	saved->lease = *lease;
-	pg_compiler_barrier();
-	saved->is_whole = true;
+	node_slots->saved_lease = lease != NULL ? *lease : none;
 }
 
-/* Get the lease saved by a worker of this postmaster.  Returns false if there is none. */
+/* The lease that the worker before has saved, to be resumed.  Returns false if there is none. */
 bool
-scru64_leased_recall(HeldLease *lease)
+scru64_leased_resume(HeldLease *lease)
 {
-	bool		is_whole;
-
 	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	*lease = saved_lease()->lease;
-	is_whole = saved_lease()->is_whole;
+	*lease = node_slots->saved_lease;
 	LWLockRelease(&node_slots->lock);
-	return is_whole;
-}
-
-/* Let no worker resume the lease, even if a crash has just cleared the lease's slot. */
-void
-forget_saved_lease(void)
-{
-	shared_parts_attach();
-	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	save_lease(NULL);
-	LWLockRelease(&node_slots->lock);
+	return lease->lease_id[0] != '\0';
 }
 
 /* Does one of the last nodes of the slot, *conflict, overlap a node?  Lock held. */
@@ -119,8 +70,7 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 
 		if (key != 0 && nodes_overlap(node, node_of_key(key)))
 		{
-			conflict->node = node_of_key(key);
-			conflict->state = NODE_STATE_CHANGING;	/* it is, or was, leased */
+			*conflict = (NodeReport) {.node = node_of_key(key), .is_leased = true};
 			return true;
 		}
 	}
@@ -143,7 +93,7 @@ leased_evict(void)
 	save_lease(NULL);
 	state = slot_evict(&node_slots->leased);
 	slots_raise_floor(state);
-	node_slots->ended_id = slots_last_id(node_of_key(key), state);
+	node_slots->evicted_id = slots_last_id(node_of_key(key), state);
 }
 
 /* Does a configured node that has a slot or is parked overlap this node?  Lock held. */
@@ -196,17 +146,17 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 }
 
 /*
- * Let sessions generate IDs of a lease, after the tick timestamp; a standby's lease is only
- * saved.  Returns false if the lease's node overlaps a configured node.
+ * Activate a new lease: let sessions generate its IDs, from its start on.  Returns false if the
+ * lease's node overlaps a configured node.
  *
- * now is the later of this server's clock and the realm's, in ticks; or 0 if the lease is not
- * new.  If the floor or the closed tick is too far ahead of now to start there, a clock was
- * wrong when that tick was entered or closed.  A new lease is the chance to recover: IDs go
- * back, and *back_from is the tick from which they go back; otherwise *back_from is 0.  The
- * watermark goes back, too, if the closed tick itself is too far ahead.
+ * now is the later of this server's clock and the realm's, in ticks.  If the floor or the
+ * closed tick is too far ahead of now to start there, a clock was wrong when that tick was
+ * entered or closed.  A new lease is the chance to recover: IDs go back, and *back_from is the
+ * tick from which they go back; otherwise *back_from is 0.  The watermark goes back, too, if
+ * the closed tick itself is too far ahead.
  */
 bool
-scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uint64 *back_from)
+scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_from)
 {
 	uint64		allowance = allowance_ticks();
 	uint64		last;
@@ -215,18 +165,35 @@ scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uin
 	shared_parts_attach();
 	*back_from = 0;
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
-	is_free = lease->is_standby_lease || !overlaps_configured(lease->node);
-	if (lease->is_standby_lease)
-		save_lease(lease);
-	else if (is_free)
+	is_free = !overlaps_configured(lease->node);
+	if (is_free)
 	{
 		last = Max(node_slots->floor, node_slots->watermark.closed_tick);
-		if (now != 0 && generator_too_far_ahead(last, now, allowance))
+		if (generator_too_far_ahead(last, now, allowance))
 			*back_from = last;
-		if (now != 0 && generator_too_far_ahead(node_slots->watermark.closed_tick, now, allowance))
-			slots_restart_watermark(timestamp);
-		start_leased(lease, timestamp);
+		if (generator_too_far_ahead(node_slots->watermark.closed_tick, now, allowance))
+			slots_restart_watermark(lease->start_tick);
+		start_leased(lease, lease->start_tick);
 	}
+	LWLockRelease(&node_slots->lock);
+	return is_free;
+}
+
+/*
+ * Activate a standby's lease when recovery has ended: let sessions generate its IDs, above the
+ * tick timestamp, which is in the lease's window.  Returns false if the lease's node overlaps a
+ * configured node.
+ */
+bool
+scru64_leased_activate_above(const HeldLease *lease, uint64 timestamp)
+{
+	bool		is_free;
+
+	ensure_slots();
+	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
+	is_free = !overlaps_configured(lease->node);
+	if (is_free)
+		start_leased(lease, timestamp);
 	LWLockRelease(&node_slots->lock);
 	return is_free;
 }
@@ -250,7 +217,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	last = node_state_tick(pg_atomic_read_u64(&node_slots->leased.state));
 	if (pg_atomic_read_u32(&node_slots->leased.key) == 0)
-		result = REPLACE_ENDED;
+		result = REPLACE_EVICTED;
 	else if (overlaps_configured(lease->node))
 		result = REPLACE_OVERLAPS;
 	else if (Max(last, now) + allowance >= lease->limit_tick)
@@ -260,14 +227,17 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 	else
 	{
 		leased_evict();
-		*last_id = node_slots->ended_id;
+		*last_id = node_slots->evicted_id;
 		start_leased(lease, Max(lease->start_tick, scru64_get_timestamp(*last_id)));
 	}
 	LWLockRelease(&node_slots->lock);
 	return result;
 }
 
-/* Update the slot and the saved lease after an attempt to renew.  The limit never falls. */
+/*
+ * Update the slot and the saved lease after an attempt to renew, or save the lease that a standby
+ * has just acquired.  The limit never falls.
+ */
 void
 scru64_leased_update(const HeldLease *lease)
 {
@@ -286,11 +256,11 @@ scru64_leased_update(const HeldLease *lease)
 }
 
 /*
- * End the lease, if there is one: from here on sessions generate none of its IDs.  Returns
- * the last ID of the lease that was ended last, or 0 if no lease was ended.
+ * Evict the leased node, if there is one, and save no lease: from here on sessions generate no
+ * ID of the lease.  Returns the last ID of the node that was evicted last, or 0 if none was.
  */
 uint64
-scru64_leased_end(void)
+scru64_leased_evict(void)
 {
 	uint64		last_id;
 
@@ -298,7 +268,7 @@ scru64_leased_end(void)
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	leased_evict();
 	save_lease(NULL);
-	last_id = node_slots->ended_id;
+	last_id = node_slots->evicted_id;
 	LWLockRelease(&node_slots->lock);
 	return last_id;
 }

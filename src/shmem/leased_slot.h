@@ -16,7 +16,7 @@
 typedef enum Replacement
 {
 	REPLACE_DONE,
-	REPLACE_ENDED,				/* the current lease was ended before */
+	REPLACE_EVICTED,			/* the current lease's node was evicted before */
 	REPLACE_OVERLAPS,			/* the next lease's node overlaps a configured node */
 	REPLACE_TOO_SHORT,			/* the next lease ends too early */
 	REPLACE_AHEAD				/* the next lease begins ahead of the clock */
@@ -26,16 +26,12 @@ typedef enum Replacement
 extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);
 extern void leased_evict(void);
 
-/* For module.c and scru64_set_ceiling() */
-extern void map_saved_lease(void);
-extern void forget_saved_lease(void);
-
-extern PGDLLEXPORT bool scru64_leased_recall(HeldLease *lease);
-extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 timestamp,
-													 uint64 now, uint64 *back_from);
+extern PGDLLEXPORT bool scru64_leased_resume(HeldLease *lease);
+extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_from);
+extern PGDLLEXPORT bool scru64_leased_activate_above(const HeldLease *lease, uint64 timestamp);
 extern PGDLLEXPORT void scru64_leased_update(const HeldLease *lease);
 extern PGDLLEXPORT Replacement scru64_leased_replace(const HeldLease *lease, uint64 *last_id);
-extern PGDLLEXPORT uint64 scru64_leased_end(void);
+extern PGDLLEXPORT uint64 scru64_leased_evict(void);
 extern PGDLLEXPORT bool scru64_leased_report(NodeReport *report);
 
 #endif							/* LEASED_SLOT_H */

@@ -76,6 +76,7 @@ node_state_last(uint64 state, const Generator *generator)
 typedef struct NodeReport
 {
 	Scru64Node	node;
+	bool		is_leased;		/* is it, or was it, the leased node? */
 	uint64		state;			/* its last ID, or its first start marker */
 	uint64		last_id;		/* node_state_last() of state */
 	uint64		tick;			/* its next ID is of this tick or a later one */

@@ -180,6 +180,7 @@ slot_report(NodeSlot *slot, NodeReport *report)
 	if (key == 0)
 		return false;
 	report->node = node_of_key(key);
+	report->is_leased = slot == &node_slots->leased;
 	report->state = slot_progress(slot, state);
 	report->tick = node_state_tick(state);
 	report->last_id = slots_last_id(report->node, report->state);

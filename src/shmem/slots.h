@@ -76,13 +76,6 @@ typedef struct HeldLease
 	uint64		conninfo_hash;	/* of its realm */
 } HeldLease;
 
-/* The lease that a worker saves for the next worker; see leased_slot.c. */
-typedef struct SavedLease
-{
-	bool		is_whole;		/* false: none, or its writer was killed */
-	HeldLease	lease;
-} SavedLease;
-
 typedef struct NodeSlots
 {
 	LWLock		lock;
@@ -100,9 +93,8 @@ typedef struct NodeSlots
 	/* For leased_slot.c */
 	int			next_leased;	/* the entry for the next node, in was_leased */
 	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
-	uint64		ended_id;		/* the last ID of the lease ended last */
-
-	SavedLease	saved_lease;		/* if no page is mapped for it */
+	uint64		evicted_id;		/* the last ID of the leased node evicted last */
+	HeldLease	saved_lease;	/* for the next worker */
 
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];

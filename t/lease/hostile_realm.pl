@@ -325,8 +325,8 @@ sub problems_of
 	if ($call eq 'release')
 	{
 		# under the name of where the lease is from
-		$failure = wait_until(sub { log_since($log_before) =~ /was (not returned:? ?[^\n]*)/ ? $1 : '' });
-		push @problems, 'the lease was returned' if !$failure;
+		$failure = wait_until(sub { log_since($log_before) =~ /was (not released:? ?[^\n]*)/ ? $1 : '' });
+		push @problems, 'the lease was released' if !$failure;
 		is_held() || push(@problems, 'no new lease');
 	}
 	else

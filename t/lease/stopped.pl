@@ -57,14 +57,15 @@ SKIP:
 	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
 	skip 'the debugger could not end the worker', 1 if !wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
 	ok(wait_until(sub { try_generate($server); lease_sql($server, 'worker_pid IS NOT NULL') eq 't' }), 'a session that has the lease starts another worker');
-	is(lease_sql($server, 'node_spec, granted_at'), $lease, 'the lease goes on');
+	is(lease_sql($server, 'node_spec, granted_at'), $lease, 'which resumes the lease');
+	is(scalar(logged($server, 'the lease of node \S+ was resumed')), 1, 'and says so');
 
 	# no worker is there to see that the realm is another one
 	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
 	skip 'the debugger could not end the worker', 1 if !wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
 	configure_server($server, fleet_lines($other));
 	ok(wait_until(sub { try_generate($server); $other->safe_psql('realm', 'SELECT count(*) FROM scru64_realm.leases') eq '1' }),
-		'a lease of another realm does not go on');
+		'a lease of another realm is not resumed');
 	$server->stop;
 }
 

@@ -10,27 +10,13 @@ use Scru64Fault;
 use Scru64Test;
 
 our @EXPORT = qw(
-	$forks $password $preload begin_load begin_streams children_of configure_server end_loads end_loads_ok
-	finish_streams fleet_lines fleet_server goes_on_ok ids_of last_error lease_of lease_sql make_realm note_ids ok_ids
-	ok_streams postmaster_pid signal_server size_of try_generate wait_for_lease
+	$password $preload begin_load begin_streams children_of configure_server end_loads end_loads_ok finish_streams
+	fleet_lines fleet_server ids_of last_error lease_of lease_sql make_realm note_ids ok_ids ok_streams postmaster_pid
+	signal_server size_of try_generate wait_for_lease
 );
 
 our $password = 'not-for-you-4711';
 our $preload = "shared_preload_libraries = 'scru64'\n";
-
-# Are processes forked?  Elsewhere each loads the libraries that are installed, and a crash
-# takes a new lease, also if the library is preloaded.
-my ($cppflags) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--cppflags' ]);
-our $forks = $cppflags !~ /EXEC_BACKEND/;
-
-# After a crash, a server that preloads the library goes on with the node of before.
-sub goes_on_ok
-{
-	my ($node, $before, $name) = @_;
-
-	return $forks ? is($node, $before, $name) :
-	  ok($node ne '' && $node ne $before, "$name, but processes are not forked: another node, $before, $node");
-}
 
 #
 # The realm

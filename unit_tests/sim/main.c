@@ -17,12 +17,8 @@
 
 #define MAX_INCARNATIONS 12
 
-HISTORY_LOCAL static SavedLease saved_lease_page = {0};
 static int	n_crashes, n_forks;
 static uint64 n_ids, steps_left;
-
-FN(void *, __wrap_mmap, (void *address, size_t size, int protection, int flags, int fd, off_t offset),
-   return &saved_lease_page;)
 
 /* Of the nodes, two overlap, and none fills a tick. */
 static const Swarm script_swarm = {
@@ -135,9 +131,6 @@ next_incarnation(void)
 	bool		forks = one_in(3);
 	bool		is_restore = forks && !one_in(2);
 
-	/* another postmaster does not have the page */
-	if (forks || one_in(2))
-		saved_lease_page.is_whole = false;
 	n_crashes++;
 	n_forks += forks;
 	recover(forks, is_restore && !is_script);
@@ -194,7 +187,6 @@ main(int argc, char **argv)
 	first = optind < argc ? strtoull(argv[optind], NULL, 10) : 1;
 	histories = optind + 1 < argc ? strtoull(argv[optind + 1], NULL, 10) : 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	map_saved_lease();
 	images = malloc((MAX_PROCESSES + 1) * IMAGE_SIZE);
 	memcpy(IMAGE(PRISTINE), __start_core_data, IMAGE_SIZE);
 	while (!is_violated && (end != 0 ? time(NULL) < end : n < histories))

@@ -40,7 +40,7 @@ typedef enum Fate
 HISTORY_LOCAL static Lease leases[MAX_LEASES] = {{0}};	/* from 1 on */
 HISTORY_LOCAL static int n_leases = 0, n_requests = 0;
 
-/* A connection; a lease is returned over a second one while the first one is open. */
+/* A connection; a lease is released over a second one while the first one is open. */
 struct pg_conn
 {
 	bool		is_used;
@@ -335,12 +335,11 @@ ProcessConfigFile(GucContext context)
 
 /* A new lease that replaces none: its IDs may be below those before. */
 bool
-__wrap_scru64_leased_activate(const HeldLease *lease, uint64 timestamp, uint64 now, uint64 *back_from)
+__wrap_scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_from)
 {
 	trace("lease %u/%u is activated", lease->node.node_id, lease->node.node_id_size);
-	if (now != 0)
-		begin_chain();
-	return scru64_leased_activate(lease, timestamp, now, back_from);
+	begin_chain();
+	return scru64_leased_activate(lease, now, back_from);
 }
 
 FN(void *, load_external_function, (const char *file, const char *name, bool is_needed, void **handle),
