@@ -123,7 +123,8 @@ scru64_lease(PG_FUNCTION_ARGS)
 	bool		has_lease = info.node.node_id_size != 0;
 	bool		lease_over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
 	const char *state = has_lease && !lease_over ?
-		(info.is_standby_lease ? "held for promotion" : info.failures > 0 ? "held, not renewed" : "held") :
+		(info.is_standby_lease ? "held for promotion" :
+		 info.failures > 0 ? "held, not renewed" : "held") :
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
 	Datum		values[] = {
 		CStringGetTextDatum(state),

@@ -93,7 +93,8 @@ enter_tick(uint32 incarnation, uint64 *state, uint64 last, uint64 next, uint64 n
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!session_open_tick(incarnation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
+	if (!session_open_tick(incarnation, scru64_get_timestamp(next), now, overflow,
+						   &call->raised) ||
 		!issue(state, next))
 		return false;
 	if (overflow)

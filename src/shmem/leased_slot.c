@@ -189,7 +189,7 @@ scru64_leased_activate_above(const HeldLease *lease, uint64 timestamp)
 {
 	bool		is_free;
 
-	ensure_slots();
+	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	is_free = !overlaps_configured(lease->node);
 	if (is_free)
