@@ -17,6 +17,7 @@
 #include "ceiling/ceiling.h"
 #include "generate/session_node.h"
 #include "settings.h"
+#include "shmem/leased_slot.h"
 #include "shmem/open_transactions.h"
 #include "shmem/slots.h"
 #include "shmem/worker_mailbox.h"
@@ -26,7 +27,7 @@ COMPAT_MODULE_MAGIC("scru64", SCRU64_VERSION);
 extern PGDLLEXPORT void _PG_init(void);
 
 static const SharedPart *const shared_parts[] = {
-	&slots_part, &transactions_part, &mailbox_part, &ceiling_part
+	&slots_part, &leased_part, &transactions_part, &mailbox_part, &ceiling_part
 };
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;

@@ -20,7 +20,7 @@
 #include "generate/session_node.h"
 #include "pure/base36.h"
 #include "settings.h"
-#include "shmem/slots.h"
+#include "shmem/leased_slot.h"
 #include "type/id_time.h"
 
 /*

@@ -4,7 +4,7 @@
  *		The slot of the node that this server has leased.
  *
  * The slot is in the shared memory of slots.c, and guarded as slots.c says.  Nothing raises
- * an error, allocates or waits while the lock is held.
+ * an error, allocates or waits while the lock is held, which guards Leased, too.
  *
  * The leased node never loses the slot to a configured node, and is never parked.  The node
  * starts after the tick of the lease's grant; after recovery, above the ceiling, too.  The node
@@ -38,6 +38,32 @@
 #include "settings.h"
 #include "shmem/leased_slot.h"
 
+/* Guarded by NodeSlots.lock */
+typedef struct Leased
+{
+	int			next_node;		/* the entry for the next node, in nodes */
+	NodeKey		nodes[LEASED_NODES];	/* 0: free */
+	uint64		evicted_id;		/* the last ID of the leased node evicted last */
+	HeldLease	saved_lease;	/* for the next worker */
+} Leased;
+
+static Leased *leased = NULL;
+
+static Size
+leased_size(void)
+{
+	return sizeof(Leased);
+}
+
+static void
+init_leased(void *part, int tranche_id)
+{
+	(void) part;
+	(void) tranche_id;
+}
+
+const SharedPart leased_part = {leased_size, init_leased, (void **) &leased};
+
 /* Save a lease for the next worker; NULL: save none.  Lock held exclusively. */
 static void
 save_lease(const HeldLease *lease)
@@ -45,7 +71,7 @@ save_lease(const HeldLease *lease)
 	static const HeldLease none = {0};
 
 	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
-	node_slots->saved_lease = lease != NULL ? *lease : none;
+	leased->saved_lease = lease != NULL ? *lease : none;
 }
 
 /* The lease that the worker before has saved, to be resumed.  Returns false if there is none. */
@@ -54,7 +80,7 @@ scru64_leased_resume(HeldLease *lease)
 {
 	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_SHARED);
-	*lease = node_slots->saved_lease;
+	*lease = leased->saved_lease;
 	LWLockRelease(&node_slots->lock);
 	return lease->lease_id[0] != '\0';
 }
@@ -66,7 +92,7 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 	Assert(LWLockHeldByMe(&node_slots->lock));
 	for (int i = 0; i < LEASED_NODES; i++)
 	{
-		NodeKey		key = node_slots->was_leased[i];
+		NodeKey		key = leased->nodes[i];
 
 		if (key != 0 && nodes_overlap(node, node_of_key(key)))
 		{
@@ -79,7 +105,7 @@ leased_overlaps(Scru64Node node, NodeReport *conflict)
 
 /*
  * Evict the leased node, if there is one.  Lock held exclusively.  The floor rises to the
- * node's last ID: if the node is configured one day, when was_leased has lost the node, the
+ * node's last ID: if the node is configured one day, when Leased.nodes has lost the node, the
  * node starts above that ID.
  */
 void
@@ -93,7 +119,7 @@ leased_evict(void)
 	save_lease(NULL);
 	state = slot_evict(&node_slots->leased);
 	slots_raise_floor(state);
-	node_slots->evicted_id = slots_last_id(node_of_key(key), state);
+	leased->evicted_id = slots_last_id(node_of_key(key), state);
 }
 
 /* Does a configured node that has a slot or is parked overlap this node?  Lock held. */
@@ -137,8 +163,8 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 	NodeKey		key = node_key(lease->node);
 
 	Assert(pg_atomic_read_u32(&slot->key) == 0);
-	node_slots->was_leased[node_slots->next_leased] = key;
-	node_slots->next_leased = (node_slots->next_leased + 1) % LEASED_NODES;
+	leased->nodes[leased->next_node] = key;
+	leased->next_node = (leased->next_node + 1) % LEASED_NODES;
 	pg_atomic_write_u64(&slot->limit, lease->limit_tick);
 	(void) slot_start(slot, key, slots_start_above_closed(timestamp), 0);
 	slot->progress = slots_make_start(timestamp);
@@ -227,7 +253,7 @@ scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 	else
 	{
 		leased_evict();
-		*last_id = node_slots->evicted_id;
+		*last_id = leased->evicted_id;
 		start_leased(lease, Max(lease->start_tick, scru64_get_timestamp(*last_id)));
 	}
 	LWLockRelease(&node_slots->lock);
@@ -268,7 +294,7 @@ scru64_leased_evict(void)
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
 	leased_evict();
 	save_lease(NULL);
-	last_id = node_slots->evicted_id;
+	last_id = leased->evicted_id;
 	LWLockRelease(&node_slots->lock);
 	return last_id;
 }

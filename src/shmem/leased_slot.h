@@ -10,7 +10,31 @@
 #ifndef LEASED_SLOT_H
 #define LEASED_SLOT_H
 
+#include "datatype/timestamp.h"
+
 #include "shmem/slots.h"
+
+/* The nodes leased last since the server was started */
+#define LEASED_NODES		64
+
+#define UUID_TEXT_LEN		36
+
+/* A lease of the lease worker */
+typedef struct HeldLease
+{
+	char		lease_id[UUID_TEXT_LEN + 1];	/* a secret; empty: there is none */
+	char		realm_id[UUID_TEXT_LEN + 1];
+	bool		is_standby_lease;	/* sessions may use it only after recovery */
+	bool		renewal_refused;	/* the realm will not renew it again */
+	Scru64Node	node;
+	uint64		start_tick;		/* its IDs are of ticks above this, */
+	uint64		limit_tick;		/* and at or below this */
+	TimestampTz granted_at;
+	TimestampTz expires_at;
+	TimestampTz realm_clock;	/* as last heard; 0: not yet */
+	int64		heard_at_ms;	/* when it was heard, by the monotonic clock */
+	uint64		conninfo_hash;	/* of its realm */
+} HeldLease;
 
 /* Was the current lease replaced by the next one?  If not, why? */
 typedef enum Replacement
@@ -21,6 +45,8 @@ typedef enum Replacement
 	REPLACE_TOO_SHORT,			/* the next lease ends too early */
 	REPLACE_AHEAD				/* the next lease begins ahead of the clock */
 } Replacement;
+
+extern const SharedPart leased_part;
 
 /* For node_slots.c, which holds the lock */
 extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);

@@ -8,7 +8,6 @@
 #ifndef SLOTS_H
 #define SLOTS_H
 
-#include "datatype/timestamp.h"
 #include "storage/lwlock.h"
 
 #include "pure/watermark_rules.h"
@@ -28,9 +27,6 @@
  * And a lease of a node that overlaps a forgotten one might start below the latter's last ID.
  */
 #define PARKED_NODES		1024
-
-/* The nodes leased last since the server was started */
-#define LEASED_NODES		64
 
 /* Subjects with the same remainder share the times of their last messages. */
 #define LOG_TIMES			64
@@ -57,25 +53,6 @@ typedef struct Watermark
 	AnswerRing	answers;
 } Watermark;
 
-#define UUID_TEXT_LEN		36
-
-/* A lease of the lease worker */
-typedef struct HeldLease
-{
-	char		lease_id[UUID_TEXT_LEN + 1];	/* a secret; empty: there is none */
-	char		realm_id[UUID_TEXT_LEN + 1];
-	bool		is_standby_lease;	/* sessions may use it only after recovery */
-	bool		renewal_refused;	/* the realm will not renew it again */
-	Scru64Node	node;
-	uint64		start_tick;		/* its IDs are of ticks above this, */
-	uint64		limit_tick;		/* and at or below this */
-	TimestampTz granted_at;
-	TimestampTz expires_at;
-	TimestampTz realm_clock;	/* as last heard; 0: not yet */
-	int64		heard_at_ms;	/* when it was heard, by the monotonic clock */
-	uint64		conninfo_hash;	/* of its realm */
-} HeldLease;
-
 typedef struct NodeSlots
 {
 	LWLock		lock;
@@ -84,17 +61,10 @@ typedef struct NodeSlots
 	Watermark	watermark;
 	pg_atomic_uint64 logged[LOG_KINDS][LOG_TIMES];	/* monotonic seconds, or 0 */
 
-	/* For node_slots.c */
 	int			last_evicted;	/* the slot whose node was evicted last */
 	int			next_parked;	/* the entry after the one used last */
 	NodeKey		parked_keys[PARKED_NODES];	/* 0: free */
 	uint64		parked_ids[PARKED_NODES];
-
-	/* For leased_slot.c */
-	int			next_leased;	/* the entry for the next node, in was_leased */
-	NodeKey		was_leased[LEASED_NODES];	/* 0: free */
-	uint64		evicted_id;		/* the last ID of the leased node evicted last */
-	HeldLease	saved_lease;	/* for the next worker */
 
 	NodeSlot	leased;			/* the slot of the server's lease */
 	NodeSlot	slots[NODE_SLOTS];

@@ -429,7 +429,7 @@ release_everything(void)
 void
 begin_process(void)
 {
-	static const SharedPart *const parts[] = {&slots_part, &transactions_part, &mailbox_part, &ceiling_part};
+	static const SharedPart *const parts[] = {&slots_part, &leased_part, &transactions_part, &mailbox_part, &ceiling_part};
 
 	see_all();
 	shared_parts_define(parts, lengthof(parts), false);
