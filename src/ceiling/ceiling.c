@@ -89,12 +89,6 @@ typedef struct CeilingState
 
 static CeilingState *state_of_server = NULL;
 
-static Size
-ceiling_size(void)
-{
-	return sizeof(CeilingState);
-}
-
 static void
 init_ceiling(void *part, int tranche_id)
 {
@@ -108,7 +102,11 @@ init_ceiling(void *part, int tranche_id)
 	ConditionVariableInit(&state->moved);
 }
 
-const SharedPart ceiling_part = {ceiling_size, init_ceiling, (void **) &state_of_server};
+const SharedPart ceiling_part = {
+	.size = sizeof(CeilingState),
+	.init = init_ceiling,
+	.part = (void **) &state_of_server
+};
 
 static CeilingState *
 ceiling_state(void)

@@ -49,20 +49,10 @@ typedef struct Leased
 
 static Leased *leased = NULL;
 
-static Size
-leased_size(void)
-{
-	return sizeof(Leased);
-}
-
-static void
-init_leased(void *part, int tranche_id)
-{
-	(void) part;
-	(void) tranche_id;
-}
-
-const SharedPart leased_part = {leased_size, init_leased, (void **) &leased};
+const SharedPart leased_part = {
+	.size = sizeof(Leased),
+	.part = (void **) &leased
+};
 
 /* Save a lease for the next worker; NULL: save none.  Lock held exclusively. */
 static void

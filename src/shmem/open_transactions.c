@@ -84,22 +84,13 @@ max_prepared(void)
 	return max_prepared_xacts > 0 ? max_prepared_xacts + MaxBackends : 0;
 }
 
+/* The entries need this much, if there is room for them. */
 static Size
 writers_size(void)
 {
-	return (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
-}
+	Size		size = (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
 
-static bool
-has_room_for_writers(void)
-{
-	return shared_parts_may_grow() || writers_size() <= MAX_SPARE_SIZE;
-}
-
-static Size
-transactions_size(void)
-{
-	return offsetof(OpenTransactions, writers) + (has_room_for_writers() ? writers_size() : 0);
+	return shared_parts_may_grow() || size <= MAX_SPARE_SIZE ? size : 0;
 }
 
 static void
@@ -108,7 +99,7 @@ init_transactions(void *part, int tranche_id)
 	OpenTransactions *new_part = part;
 
 	LWLockInitialize(&new_part->lock, tranche_id);
-	if (!has_room_for_writers())
+	if (writers_size() == 0)
 		return;
 	new_part->n_writers = MaxBackends;
 	new_part->n_prepared = max_prepared();
@@ -116,7 +107,12 @@ init_transactions(void *part, int tranche_id)
 		pg_atomic_init_u64(&new_part->writers[i], 0);
 }
 
-const SharedPart transactions_part = {transactions_size, init_transactions, (void **) &transactions};
+const SharedPart transactions_part = {
+	.size = offsetof(OpenTransactions, writers),
+	.more = writers_size,
+	.init = init_transactions,
+	.part = (void **) &transactions
+};
 
 static PreparedWriter *
 prepared_writers(void)

@@ -59,14 +59,18 @@ shared_parts_may_grow(void)
 	return !COMPAT_PRELOAD_RESERVES_MEMORY || is_reserved;
 }
 
-/* Where a part is, or where the last one ends, in bytes after the head */
+/* Where a part begins, or where the last one ends: its distance from the head, in bytes */
 static Size
-offset_of(int part)
+offset_of(int number)
 {
 	Size		offset = CACHELINEALIGN(sizeof(*tranche_id));
 
-	for (int i = 0; i < part; i++)
-		offset += CACHELINEALIGN(parts_of_library[i]->size());
+	for (int i = 0; i < number; i++)
+	{
+		const SharedPart *part = parts_of_library[i];
+
+		offset += CACHELINEALIGN(part->size + (part->more != NULL ? part->more() : 0));
+	}
 	return offset;
 }
 
@@ -78,7 +82,10 @@ init_memory(void *memory)
 	memset(memory, 0, offset_of(n_parts_of_library));
 	*(int *) memory = new_tranche;
 	for (int i = 0; i < n_parts_of_library; i++)
-		parts_of_library[i]->init((char *) memory + offset_of(i), new_tranche);
+	{
+		if (parts_of_library[i]->init != NULL)
+			parts_of_library[i]->init((char *) memory + offset_of(i), new_tranche);
+	}
 }
 
 static void

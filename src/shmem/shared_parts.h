@@ -17,8 +17,9 @@
 /* A part.  Its owner names it in module.c. */
 typedef struct SharedPart
 {
-	Size		(*size) (void);	/* the same in all processes of the server */
-	void		(*init) (void *part, int tranche_id);	/* it is all 0; its locks are of this tranche */
+	Size		size;
+	Size		(*more) (void);	/* on top of size: the same in all processes of the server; or NULL */
+	void		(*init) (void *part, int tranche_id);	/* of what is not 0; or NULL */
 	void	  **part;			/* where this process has attached the part; NULL: not yet */
 } SharedPart;
 

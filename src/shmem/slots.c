@@ -83,12 +83,6 @@ init_slot(NodeSlot *slot)
 		pg_atomic_init_u64(&slot->counts[i], 0);
 }
 
-static Size
-slots_size(void)
-{
-	return sizeof(NodeSlots);
-}
-
 static void
 init_slots(void *part, int tranche_id)
 {
@@ -102,7 +96,11 @@ init_slots(void *part, int tranche_id)
 	init_slot(&slots->leased);
 }
 
-const SharedPart slots_part = {slots_size, init_slots, (void **) &node_slots};
+const SharedPart slots_part = {
+	.size = sizeof(NodeSlots),
+	.init = init_slots,
+	.part = (void **) &node_slots
+};
 
 /*
  * May a message about a subject be logged again?  By the monotonic clock: some messages are

@@ -60,12 +60,6 @@ typedef struct Mailbox
 
 static Mailbox *mailbox_of_server = NULL;
 
-static Size
-mailbox_size(void)
-{
-	return sizeof(Mailbox);
-}
-
 static void
 init_mailbox(void *part, int tranche_id)
 {
@@ -75,7 +69,11 @@ init_mailbox(void *part, int tranche_id)
 	ConditionVariableInit(&mailbox->changed);
 }
 
-const SharedPart mailbox_part = {mailbox_size, init_mailbox, (void **) &mailbox_of_server};
+const SharedPart mailbox_part = {
+	.size = sizeof(Mailbox),
+	.init = init_mailbox,
+	.part = (void **) &mailbox_of_server
+};
 
 static Mailbox *
 shared_mailbox(void)
