@@ -7,6 +7,8 @@ use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 plan skip_all => 'no clock can be set' if !can_set_clock();
 
 my $template = make_template('template', allows_streaming => 1);

@@ -4,6 +4,8 @@ use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my ($one, $two) = map {
 	my $server = new_node("server_$_");
 

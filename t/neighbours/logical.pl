@@ -6,6 +6,8 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64Examples;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 my %servers;
 foreach my $n (1, 2)
 {

@@ -9,6 +9,8 @@ use Scru64Fault;
 use Scru64Realm;
 use Scru64Test;
 
+plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
+
 plan skip_all => 'no clock can be set' if !can_set_clock();
 
 my ($max_ttl, $first_ttl, $slack) = (600, 131, 30);
