@@ -31,7 +31,6 @@ OBJS = \
 	src/generate/generate.o \
 	src/generate/generate_errors.o \
 	src/generate/generate_support.o \
-	src/generate/reported.o \
 	src/generate/watermark.o \
 	src/admin/server.o \
 	src/realm/short_transaction.o

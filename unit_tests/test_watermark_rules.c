@@ -211,32 +211,32 @@ answers(void)
 {
 	AnswerRing	ring = {0};
 
-	CHECK_UINT(answers_best(&ring, position_at(1000, 0)), ==, 0);
-	answers_put(&ring, position_at(1000, 2), 50);
-	CHECK_UINT(answers_best(&ring, position_at(999, 0)), ==, 0);
-	CHECK_UINT(answers_best(&ring, position_at(1000, 3)), ==, 0);
-	CHECK_UINT(answers_best(&ring, position_at(1000, 2)), ==, 50);
-	CHECK_UINT(answers_best(&ring, position_at(1000, 1)), ==, 50);
-	CHECK_UINT(answers_best(&ring, position_at(1001, 9)), ==, 50);
+	CHECK_UINT(watermark_best(&ring, position_at(1000, 0)), ==, 0);
+	watermark_remember(&ring, position_at(1000, 2), 50);
+	CHECK_UINT(watermark_best(&ring, position_at(999, 0)), ==, 0);
+	CHECK_UINT(watermark_best(&ring, position_at(1000, 3)), ==, 0);
+	CHECK_UINT(watermark_best(&ring, position_at(1000, 2)), ==, 50);
+	CHECK_UINT(watermark_best(&ring, position_at(1000, 1)), ==, 50);
+	CHECK_UINT(watermark_best(&ring, position_at(1001, 9)), ==, 50);
 	/* the greatest, whichever is last */
-	answers_put(&ring, position_at(1000, 1), 70);
-	answers_put(&ring, position_at(1000, 1), 60);
-	CHECK_UINT(answers_best(&ring, position_at(1000, 0)), ==, 70);
+	watermark_remember(&ring, position_at(1000, 1), 70);
+	watermark_remember(&ring, position_at(1000, 1), 60);
+	CHECK_UINT(watermark_best(&ring, position_at(1000, 0)), ==, 70);
 	/* one for each snapshot, however often it is asked */
 	for (int i = 0; i < 3 * ANSWERS; i++)
-		answers_put(&ring, position_at(1000, 1), 70);
-	CHECK_UINT(answers_best(&ring, position_at(1000, 2)), ==, 50);
+		watermark_remember(&ring, position_at(1000, 1), 70);
+	CHECK_UINT(watermark_best(&ring, position_at(1000, 2)), ==, 50);
 	/* the last ones are kept */
 	for (uint64_t i = 0; i < ANSWERS - 1; i++)
 	{
-		answers_put(&ring, position_at(2000 + i, 0), 100 + i);
-		CHECK_UINT(answers_best(&ring, position_at(1999, 0)), ==, 70);
+		watermark_remember(&ring, position_at(2000 + i, 0), 100 + i);
+		CHECK_UINT(watermark_best(&ring, position_at(1999, 0)), ==, 70);
 	}
-	answers_put(&ring, position_at(3000, 0), 200);
-	CHECK_UINT(answers_best(&ring, position_at(1999, 0)), ==, 0);
+	watermark_remember(&ring, position_at(3000, 0), 200);
+	CHECK_UINT(watermark_best(&ring, position_at(1999, 0)), ==, 0);
 	for (uint64_t i = 0; i < ANSWERS - 1; i++)
-		CHECK_UINT(answers_best(&ring, position_at(2000 + i, 0)), ==, 100 + i);
-	CHECK_UINT(answers_best(&ring, position_at(3000, 0)), ==, 200);
+		CHECK_UINT(watermark_best(&ring, position_at(2000 + i, 0)), ==, 100 + i);
+	CHECK_UINT(watermark_best(&ring, position_at(3000, 0)), ==, 200);
 }
 
 int

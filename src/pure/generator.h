@@ -136,6 +136,6 @@ extern uint64_t generator_due(const Generator *generator, uint64_t last,
  * gives up on it?
  */
 extern bool generator_too_far_ahead(uint64_t timestamp, uint64_t now,
-							   uint64_t allowance);
+									uint64_t allowance);
 
 #endif							/* GENERATOR_H */

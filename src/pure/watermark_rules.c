@@ -24,7 +24,7 @@ watermark_closed_below(const WatermarkView *view, uint64_t first)
 }
 
 void
-answers_put(AnswerRing *ring, SnapshotPosition position, uint64_t watermark)
+watermark_remember(AnswerRing *ring, SnapshotPosition position, uint64_t watermark)
 {
 	Answer	   *newest = &ring->answers[ring->newest];
 
@@ -39,7 +39,7 @@ answers_put(AnswerRing *ring, SnapshotPosition position, uint64_t watermark)
 }
 
 uint64_t
-answers_best(const AnswerRing *ring, SnapshotPosition position)
+watermark_best(const AnswerRing *ring, SnapshotPosition position)
 {
 	uint64_t	best = 0;
 

@@ -134,9 +134,10 @@ typedef struct AnswerRing
 	uint32_t	newest;
 } AnswerRing;
 
-extern void answers_put(AnswerRing *ring, SnapshotPosition position, uint64_t watermark);
+/* Remember a watermark for a snapshot; of several for one position, the greatest. */
+extern void watermark_remember(AnswerRing *ring, SnapshotPosition position, uint64_t watermark);
 
-/* The greatest watermark that holds for a snapshot; if none does, 0, the lowest ID. */
-extern uint64_t answers_best(const AnswerRing *ring, SnapshotPosition position);
+/* The greatest of these that holds for a snapshot; if none does, 0, the lowest ID. */
+extern uint64_t watermark_best(const AnswerRing *ring, SnapshotPosition position);
 
 #endif							/* WATERMARK_RULES_H */

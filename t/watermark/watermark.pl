@@ -214,7 +214,7 @@ SKIP:
 	my ($gdb, $told);
 
 	$reader->query_safe('SELECT scru64_watermark()');
-	$gdb = stop_at($node, $reader->{pid}, 'writers_bound');
+	$gdb = stop_at($node, $reader->{pid}, 'transactions_bound');
 	start_statement($reader, 'SELECT scru64_watermark()');
 	ok(has_stopped($gdb), 'a session has looked at the nodes');
 	# a transaction without a number: the next snapshot is as the one before

@@ -159,8 +159,8 @@ PROOF(answers, AnswerRing ring, Answer put, Answer asked)
 		given(answer.position.xmax < 32 && answer.position.running < 32 && answer.watermark < 32);
 		given(answer.watermark <= asked.watermark || !snapshot_sees_all_of(asked.position, answer.position));
 	}
-	answers_put(&ring, put.position, put.watermark);
-	best = answers_best(&ring, asked.position);
+	watermark_remember(&ring, put.position, put.watermark);
+	best = watermark_best(&ring, asked.position);
 	prove(best <= asked.watermark && (best >= put.watermark || !snapshot_sees_all_of(asked.position, put.position)));
 	prove(best >= kept.watermark || !snapshot_sees_all_of(asked.position, kept.position));
 }

@@ -33,7 +33,6 @@
 #include "utils/memutils.h"
 
 #include "ceiling/ceiling.h"
-#include "generate/reported.h"
 #include "generate/session_node.h"
 #include "pure/base36.h"
 #include "shmem/worker_mailbox.h"
