@@ -16,6 +16,7 @@ OBJS = \
 	src/pure/node_spec.o \
 	src/pure/watermark_rules.o \
 	src/type/id_time.o \
+	src/type/node_spec_text.o \
 	src/type/operators.o \
 	src/type/selectivity.o \
 	src/type/type.o \

@@ -257,27 +257,33 @@ CREATE CAST (timestamptz AS scru64) WITH FUNCTION scru64_min(timestamptz);
 
 COMMENT ON CAST (timestamptz AS scru64) IS 'smallest ID whose time is not before this: a bound, not a new ID';
 
-CREATE FUNCTION scru64_time_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_lt_timestamptz_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_le_timestamptz_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_ge_timestamptz_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION scru64_gt_timestamptz_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION scru64_time_support(internal) IS 'planner support of comparisons with a time';
+COMMENT ON FUNCTION scru64_lt_timestamptz_support(internal) IS 'planner support of scru64 < timestamptz, timestamptz > scru64';
+COMMENT ON FUNCTION scru64_le_timestamptz_support(internal) IS 'planner support of scru64 <= timestamptz, timestamptz >= scru64';
+COMMENT ON FUNCTION scru64_ge_timestamptz_support(internal) IS 'planner support of scru64 >= timestamptz, timestamptz <= scru64';
+COMMENT ON FUNCTION scru64_gt_timestamptz_support(internal) IS 'planner support of scru64 > timestamptz, timestamptz < scru64';
 
 CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 < scru64_min($2);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support RETURN $1 < scru64_min($2);
 CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 <= scru64_max($2);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support RETURN $1 <= scru64_max($2);
 CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 >= scru64_min($2);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support RETURN $1 >= scru64_min($2);
 CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $1 > scru64_max($2);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support RETURN $1 > scru64_max($2);
 
 CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 > scru64_max($1);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support RETURN $2 > scru64_max($1);
 CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 >= scru64_min($1);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support RETURN $2 >= scru64_min($1);
 CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 <= scru64_max($1);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support RETURN $2 <= scru64_max($1);
 CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_time_support RETURN $2 < scru64_min($1);
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support RETURN $2 < scru64_min($1);
 
 COMMENT ON FUNCTION scru64_lt_timestamptz(scru64, timestamptz) IS 'implementation of < operator';
 COMMENT ON FUNCTION scru64_le_timestamptz(scru64, timestamptz) IS 'implementation of <= operator';

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * settings.c
- *		The settings: their definitions and checks; scru64_parse_node_spec().
+ *		The settings: their definitions and checks.
  *
  * Invariants:
  *
@@ -14,25 +14,20 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "pg_compat.h"
 
-#include "access/htup_details.h"
+#include <limits.h>
+
 #include "access/parallel.h"
-#include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "settings.h"
+#include "type/node_spec_text.h"
 
 #define GUC_PREFIX			"scru64"
 #define NODE_SPEC_VARIABLE	"SCRU64_NODE_SPEC"
-
-#define NODE_SPEC_EXAMPLES \
-	"Examples: 42/8, 0xb00/12, 0u2r85hm2pt3/16."
 
 #define DEFAULT_ROLLBACK_ALLOWANCE	10000	/* milliseconds */
 
@@ -40,8 +35,6 @@
 #define DEFAULT_LEASE_NODE_ID_SIZE_MIN	8
 #define DEFAULT_LEASE_TTL	(60 * 60)	/* seconds */
 #define MIN_LEASE_TTL		10
-
-PG_FUNCTION_INFO_V1(scru64_parse_node_spec);
 
 NodeSpec	configured_node;
 
@@ -57,17 +50,6 @@ int			scru64_lease_ttl = 0;
 char	   *scru64_lease_within = NULL;
 char	   *scru64_lease_holder = NULL;
 
-/*
- * Node specs
- */
-
-/* Details of errors */
-static const char *const node_spec_details[] = {
-	[NODE_SPEC_BAD_SYNTAX] = "A node spec is node_id/node_id_size, where node_id is decimal, hexadecimal after \"0x\", or a previous ID of 12 digits.",
-	[NODE_SPEC_BAD_SIZE] = "The node_id_size, after the slash, must be between 1 and 23.",
-	[NODE_SPEC_BAD_NODE_ID] = "The node_id, before the slash, does not fit in as many bits as the node_id_size, after it, says."
-};
-
 static bool
 check_node_spec(char **newval, void **extra pg_attribute_unused(),
 				GucSource source pg_attribute_unused())
@@ -77,7 +59,7 @@ check_node_spec(char **newval, void **extra pg_attribute_unused(),
 
 	if (**newval == '\0' || status == NODE_SPEC_OK)
 		return true;
-	GUC_check_errdetail("%s", node_spec_details[status]);
+	GUC_check_errdetail("%s", node_spec_text_details[status]);
 	GUC_check_errhint(NODE_SPEC_EXAMPLES);
 	return false;
 }
@@ -119,39 +101,6 @@ assign_node_spec(const char *newval, void *extra pg_attribute_unused())
 	/* an empty value is no node spec */
 	(void) node_spec_parse(newval, &configured_node);
 	node_changed();
-}
-
-/*
- * scru64_parse_node_spec(text) -> node_id, node_id_size, node_prev
- *
- * The parts of a node spec; node_prev is null if it has none.  22023 if the text is no
- * node spec.
- */
-Datum
-scru64_parse_node_spec(PG_FUNCTION_ARGS)
-{
-	char	   *spec_text = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	NodeSpec	spec;
-	NodeSpecStatus status = node_spec_parse(spec_text, &spec);
-	TupleDesc	tupdesc;
-	Datum		values[3];
-	bool		nulls[3] = {false};
-
-	if (status != NODE_SPEC_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid node spec \"%s\"", spec_text),
-				 errdetail("%s", node_spec_details[status]),
-				 errhint(NODE_SPEC_EXAMPLES)));
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-
-	values[0] = Int32GetDatum((int32) spec.node.node_id);
-	values[1] = Int32GetDatum((int32) spec.node.node_id_size);
-	values[2] = Int64GetDatum((int64) spec.node_prev);
-	nulls[2] = spec.node_prev == 0;
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
-													  values, nulls)));
 }
 
 /*

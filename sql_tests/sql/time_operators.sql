@@ -14,7 +14,8 @@ FROM pg_operator AS o
 WHERE 'scru64'::regtype IN (oprleft, oprright)
 	AND 'timestamptz'::regtype IN (oprleft, oprright)
 ORDER BY oprname COLLATE "C", oprleft = 'timestamptz'::regtype;
-SELECT count(*) AS with_support FROM pg_proc WHERE prosupport = 'scru64_time_support'::regproc;
+SELECT prosupport, string_agg(proname, ', ' ORDER BY proname COLLATE "C") AS functions
+FROM pg_proc WHERE prosupport::text ~ '_timestamptz_support$' GROUP BY 1 ORDER BY prosupport::text COLLATE "C";
 \set VERBOSITY terse
 SELECT '0u2r85hm2pt3'::scru64 = timestamptz '2026-01-01';
 \set VERBOSITY default

@@ -35,7 +35,10 @@ PG_FUNCTION_INFO_V1(scru64_from_parts);
 PG_FUNCTION_INFO_V1(scru64_min);
 PG_FUNCTION_INFO_V1(scru64_max);
 PG_FUNCTION_INFO_V1(scru64_in_range);
-PG_FUNCTION_INFO_V1(scru64_time_support);
+PG_FUNCTION_INFO_V1(scru64_lt_timestamptz_support);
+PG_FUNCTION_INFO_V1(scru64_le_timestamptz_support);
+PG_FUNCTION_INFO_V1(scru64_ge_timestamptz_support);
+PG_FUNCTION_INFO_V1(scru64_gt_timestamptz_support);
 
 static TimestampTz
 id_time(uint64 id)
@@ -164,34 +167,16 @@ compare_id(Expr *id, int strategy, Datum constant)
 }
 
 /*
- * scru64_time_support(internal) -> internal
- *
- * Planner support of the comparisons of an ID with a time.  If the time is a
- * constant, returns a comparison of IDs.  The planner would simplify the
- * function's body to the same one, in ten times the time.
+ * Planner support of the comparisons of an ID with a time, whichever of them is on the left.  If
+ * the time is a constant, returns a comparison of IDs, with the ID on the left.  The planner would
+ * simplify the function's body to the same one, in ten times the time.
  */
-Datum
-scru64_time_support(PG_FUNCTION_ARGS)
+static Datum
+simplify(FunctionCallInfo fcinfo, int strategy, PGFunction bound)
 {
-	static const struct
-	{
-		const char *name;
-		int			strategy;
-		PGFunction	bound;
-	}			comparisons[] = {
-		{"scru64_lt_timestamptz", BTLessStrategyNumber, scru64_min},
-		{"scru64_le_timestamptz", BTLessEqualStrategyNumber, scru64_max},
-		{"scru64_ge_timestamptz", BTGreaterEqualStrategyNumber, scru64_min},
-		{"scru64_gt_timestamptz", BTGreaterStrategyNumber, scru64_max},
-		{"timestamptz_lt_scru64", BTGreaterStrategyNumber, scru64_max},
-		{"timestamptz_le_scru64", BTGreaterEqualStrategyNumber, scru64_min},
-		{"timestamptz_ge_scru64", BTLessEqualStrategyNumber, scru64_max},
-		{"timestamptz_gt_scru64", BTLessStrategyNumber, scru64_min}
-	};
 	SupportRequestSimplify *request = (SupportRequestSimplify *) PG_GETARG_POINTER(0);
 	Expr	   *id;
 	Const	   *time;
-	char	   *name;
 
 	if (!IsA(request, SupportRequestSimplify))
 		PG_RETURN_POINTER(NULL);
@@ -202,12 +187,35 @@ scru64_time_support(PG_FUNCTION_ARGS)
 		id = lsecond(request->fcall->args);
 		time = linitial(request->fcall->args);
 	}
-	name = get_func_name(request->fcall->funcid);
-	if (IsA(time, Const) && name != NULL)
-		for (int i = 0; i < (int) lengthof(comparisons); i++)
-			if (strcmp(name, comparisons[i].name) == 0)
-				PG_RETURN_POINTER(compare_id(id, comparisons[i].strategy,
-											 DirectFunctionCall1(comparisons[i].bound,
-																 time->constvalue)));
-	PG_RETURN_POINTER(NULL);
+	if (!IsA(time, Const))
+		PG_RETURN_POINTER(NULL);
+	PG_RETURN_POINTER(compare_id(id, strategy, DirectFunctionCall1(bound, time->constvalue)));
+}
+
+/* scru64_lt_timestamptz_support(internal) -> internal: id < time, time > id */
+Datum
+scru64_lt_timestamptz_support(PG_FUNCTION_ARGS)
+{
+	return simplify(fcinfo, BTLessStrategyNumber, scru64_min);
+}
+
+/* scru64_le_timestamptz_support(internal) -> internal: id <= time, time >= id */
+Datum
+scru64_le_timestamptz_support(PG_FUNCTION_ARGS)
+{
+	return simplify(fcinfo, BTLessEqualStrategyNumber, scru64_max);
+}
+
+/* scru64_ge_timestamptz_support(internal) -> internal: id >= time, time <= id */
+Datum
+scru64_ge_timestamptz_support(PG_FUNCTION_ARGS)
+{
+	return simplify(fcinfo, BTGreaterEqualStrategyNumber, scru64_min);
+}
+
+/* scru64_gt_timestamptz_support(internal) -> internal: id > time, time < id */
+Datum
+scru64_gt_timestamptz_support(PG_FUNCTION_ARGS)
+{
+	return simplify(fcinfo, BTGreaterStrategyNumber, scru64_max);
 }

@@ -18,36 +18,101 @@
 
 #include "utils/fmgrprotos.h"
 
-#define A		PG_GETARG_INT64(0)
-#define B		PG_GETARG_INT64(1)
-
-#define FUNCTION(name, result) \
-	PG_FUNCTION_INFO_V1(name); \
-	Datum \
-	name(PG_FUNCTION_ARGS) \
-	{ \
-		return result; \
-	} \
-	extern Datum name(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(scru64_lt);
+PG_FUNCTION_INFO_V1(scru64_le);
+PG_FUNCTION_INFO_V1(scru64_eq);
+PG_FUNCTION_INFO_V1(scru64_ne);
+PG_FUNCTION_INFO_V1(scru64_ge);
+PG_FUNCTION_INFO_V1(scru64_gt);
+PG_FUNCTION_INFO_V1(scru64_cmp);
+PG_FUNCTION_INFO_V1(scru64_hash);
+PG_FUNCTION_INFO_V1(scru64_hash_extended);
+PG_FUNCTION_INFO_V1(scru64_smaller);
+PG_FUNCTION_INFO_V1(scru64_larger);
+PG_FUNCTION_INFO_V1(scru64_send);
 
 /* (scru64, scru64) -> boolean */
-FUNCTION(scru64_lt, BoolGetDatum(A < B));
-FUNCTION(scru64_le, BoolGetDatum(A <= B));
-FUNCTION(scru64_eq, BoolGetDatum(A == B));
-FUNCTION(scru64_ne, BoolGetDatum(A != B));
-FUNCTION(scru64_ge, BoolGetDatum(A >= B));
-FUNCTION(scru64_gt, BoolGetDatum(A > B));
+Datum
+scru64_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) < PG_GETARG_INT64(1));
+}
+
+Datum
+scru64_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) <= PG_GETARG_INT64(1));
+}
+
+Datum
+scru64_eq(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) == PG_GETARG_INT64(1));
+}
+
+Datum
+scru64_ne(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) != PG_GETARG_INT64(1));
+}
+
+Datum
+scru64_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) >= PG_GETARG_INT64(1));
+}
+
+Datum
+scru64_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) > PG_GETARG_INT64(1));
+}
 
 /* (scru64, scru64) -> integer: -1, 0 or 1 */
-FUNCTION(scru64_cmp, Int32GetDatum((A > B) - (A < B)));
+Datum
+scru64_cmp(PG_FUNCTION_ARGS)
+{
+	int64		a = PG_GETARG_INT64(0);
+	int64		b = PG_GETARG_INT64(1);
+
+	PG_RETURN_INT32((a > b) - (a < b));
+}
 
 /* (scru64) -> integer; (scru64, bigint) -> bigint */
-FUNCTION(scru64_hash, hashint8(fcinfo));
-FUNCTION(scru64_hash_extended, hashint8extended(fcinfo));
+Datum
+scru64_hash(PG_FUNCTION_ARGS)
+{
+	return hashint8(fcinfo);
+}
+
+Datum
+scru64_hash_extended(PG_FUNCTION_ARGS)
+{
+	return hashint8extended(fcinfo);
+}
 
 /* (scru64, scru64) -> scru64 */
-FUNCTION(scru64_smaller, Int64GetDatum(Min(A, B)));
-FUNCTION(scru64_larger, Int64GetDatum(Max(A, B)));
+Datum
+scru64_smaller(PG_FUNCTION_ARGS)
+{
+	int64		a = PG_GETARG_INT64(0);
+	int64		b = PG_GETARG_INT64(1);
+
+	PG_RETURN_INT64(Min(a, b));
+}
+
+Datum
+scru64_larger(PG_FUNCTION_ARGS)
+{
+	int64		a = PG_GETARG_INT64(0);
+	int64		b = PG_GETARG_INT64(1);
+
+	PG_RETURN_INT64(Max(a, b));
+}
 
 /* (scru64) -> bytea: eight bytes, big-endian */
-FUNCTION(scru64_send, int8send(fcinfo));
+Datum
+scru64_send(PG_FUNCTION_ARGS)
+{
+	return int8send(fcinfo);
+}

@@ -107,11 +107,16 @@ bounds_of_planning(MemoryContext planner_cxt)
 		planning = planning->outer;
 	if (planning == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(List *), .entrysize = sizeof(Bound), .hcxt = planner_cxt};
+		HASHCTL		ctl = {
+			.keysize = sizeof(List *),
+			.entrysize = sizeof(Bound),
+			.hcxt = planner_cxt
+		};
 
 		planning = MemoryContextAlloc(planner_cxt, sizeof(*planning));
 		planning->outer = plannings;
-		planning->bounds = hash_create("scru64 bounds", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		planning->bounds = hash_create("scru64 bounds", 16, &ctl,
+									   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		planning->end.func = forget;
 		planning->end.arg = planning;
 		MemoryContextRegisterResetCallback(planner_cxt, &planning->end);
