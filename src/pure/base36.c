@@ -5,7 +5,10 @@
  *
  * An ID is two halves of six digits.  Each half is below 36^6 < 2^32, so 32-bit
  * arithmetic does for it, and the processor works on both at once.  The only divisions
- * are by constants, one for two digits.
+ * are by constants.
+ *
+ * Reading has a table of all bytes: comparisons with '0', 'a' and 'A' instead, whose results
+ * no processor foresees, made COPY FROM of a table of IDs slower by 16%.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +16,6 @@
 
 #define HALF_DIGITS		(BASE36_DIGITS / 2)
 #define HALF_RADIX		UINT32_C(2176782336)	/* 36^6 */
-#define PAIR_RADIX		UINT32_C(1296)	/* 36^2 */
 
 /* An entry of digit_values: this bit, and the digit's value below it. */
 #define IS_DIGIT		0x80
@@ -44,22 +46,7 @@ static const uint8_t digit_values[UINT8_MAX + 1] = {
 	LETTER('y', 'Y', 34), LETTER('z', 'Z', 35),
 };
 
-#define PAIRS(first) \
-	first "0" first "1" first "2" first "3" first "4" first "5" \
-	first "6" first "7" first "8" first "9" first "a" first "b" \
-	first "c" first "d" first "e" first "f" first "g" first "h" \
-	first "i" first "j" first "k" first "l" first "m" first "n" \
-	first "o" first "p" first "q" first "r" first "s" first "t" \
-	first "u" first "v" first "w" first "x" first "y" first "z"
-
-/* "00", "01" and so on to "zz" */
-static const char digit_pairs[] =
-	PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4") PAIRS("5")
-	PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9") PAIRS("a") PAIRS("b")
-	PAIRS("c") PAIRS("d") PAIRS("e") PAIRS("f") PAIRS("g") PAIRS("h")
-	PAIRS("i") PAIRS("j") PAIRS("k") PAIRS("l") PAIRS("m") PAIRS("n")
-	PAIRS("o") PAIRS("p") PAIRS("q") PAIRS("r") PAIRS("s") PAIRS("t")
-	PAIRS("u") PAIRS("v") PAIRS("w") PAIRS("x") PAIRS("y") PAIRS("z");
+static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 
 /* The value of six digits; clears IS_DIGIT in *seen if a byte is no digit. */
 static inline uint32_t
@@ -97,20 +84,13 @@ base36_decode(const char *text, size_t len, uint64_t *id)
 }
 
 static inline void
-encode_pair(size_t pair, char *text)
-{
-	text[0] = digit_pairs[2 * pair];
-	text[1] = digit_pairs[2 * pair + 1];
-}
-
-static inline void
 encode_half(uint32_t half, char *text)
 {
-	uint32_t	upper_pairs = half / PAIR_RADIX;
-
-	encode_pair(upper_pairs / PAIR_RADIX, text);
-	encode_pair(upper_pairs % PAIR_RADIX, text + 2);
-	encode_pair(half % PAIR_RADIX, text + 4);
+	for (int i = HALF_DIGITS - 1; i >= 0; i--)
+	{
+		text[i] = digits[half % 36];
+		half /= 36;
+	}
 }
 
 void
