@@ -40,13 +40,12 @@ TOP = $(dir $(firstword $(MAKEFILE_LIST)))
 DATA = $(patsubst $(TOP)%,%,$(wildcard $(TOP)sql/*.sql))
 PGFILEDESC = "scru64 - SCRU64 identifiers"
 
-# PostgreSQL's headers are system headers, so that -Wextra is about this code.  All modules'
-# symbols share one name space in a server: what is not PGDLLEXPORT is hidden, also before 16.
-# The libraries are the same wherever they are built: without the folder's name, by an option
-# that not every compiler has.
+# PostgreSQL's headers are system headers, so that -Wextra is about this code.  The libraries are
+# the same wherever they are built: without the folder's name, by an option that not every
+# compiler has.
 PREFIX_MAP = $(shell $(CC) -ffile-prefix-map=a=b -E -x c /dev/null >/dev/null 2>&1 && \
 	echo -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.)
-PG_CPPFLAGS = -fvisibility=hidden -DSCRU64_VERSION='"$(EXTVERSION)"' $(PREFIX_MAP) \
+PG_CPPFLAGS = -DSCRU64_VERSION='"$(EXTVERSION)"' $(PREFIX_MAP) \
 	-I$(srcdir)/src \
 	-isystem $(shell $(PG_CONFIG) --includedir-server)
 
@@ -83,7 +82,7 @@ $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefi
 $(shell mkdir -p src/lease_worker $(dir $(OBJS)))
 
 # The lease worker's library has a Makefile of its own: PGXS makes one library a Makefile.
-# This one is linked before it, because it calls this one.
+# This one is linked before it: it calls this one, and three objects of src/pure/ are in both.
 LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clean)
 .PHONY: $(LEASE_WORKER)
 $(LEASE_WORKER): %-lease-worker:

@@ -17,28 +17,6 @@
 #error "scru64 requires PostgreSQL 15 or later"
 #endif
 
-/*
- * A library exports only PGDLLEXPORT symbols, which PostgreSQL or the other library
- * finds by name.  From 16 on PostgreSQL's headers and PGXS see to this.
- */
-#if PG_VERSION_NUM < 160000
-#ifndef WIN32
-#undef PGDLLEXPORT
-#define PGDLLEXPORT		__attribute__((visibility("default")))
-#endif
-#undef PG_FUNCTION_INFO_V1
-#define PG_FUNCTION_INFO_V1(name) \
-	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
-	extern PGDLLEXPORT const Pg_finfo_record *pg_finfo_##name(void); \
-	const Pg_finfo_record * \
-	pg_finfo_##name(void) \
-	{ \
-		static const Pg_finfo_record info = {1}; \
-		return &info; \
-	} \
-	extern int	no_such_variable
-#endif
-
 /* The macros of variable-length types left postgres.h with 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"

@@ -20,9 +20,9 @@
 #include "ceiling/ceiling.h"
 #include "ceiling/ceiling_page.h"
 #include "settings.h"
-#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
+#include "shmem/worker_mailbox.h"
 #include "type/id_time.h"
 
 PG_FUNCTION_INFO_V1(scru64_ceiling);
@@ -123,7 +123,8 @@ scru64_lease(PG_FUNCTION_ARGS)
 	bool		has_lease = info.node.node_id_size != 0;
 	bool		lease_over = info.failures > 0 && GetCurrentTimestamp() >= info.expires_at;
 	const char *state = has_lease && !lease_over ?
-		(info.is_standby_lease ? "held for promotion" : info.failures > 0 ? "held, not renewed" : "held") :
+		(info.is_standby_lease ? "held for promotion" :
+		 info.failures > 0 ? "held, not renewed" : "held") :
 		info.failures > 0 ? "failing" : info.worker_pid != 0 ? "starting" : "no worker";
 	Datum		values[] = {
 		CStringGetTextDatum(state),

@@ -26,12 +26,12 @@
 
 #include "ceiling/ceiling.h"
 #include "clock.h"
-#include "generate/session_node.h"
 #include "generate/generate_errors.h"
+#include "generate/session_node.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
-#include "shmem/worker_mailbox.h"
 #include "shmem/open_transactions.h"
+#include "shmem/worker_mailbox.h"
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
@@ -93,7 +93,8 @@ enter_tick(uint32 incarnation, uint64 *state, uint64 last, uint64 next, uint64 n
 {
 	NodeSlot   *slot = session_node.slot;
 
-	if (!session_open_tick(incarnation, scru64_get_timestamp(next), now, overflow, &call->raised) ||
+	if (!session_open_tick(incarnation, scru64_get_timestamp(next), now, overflow,
+						   &call->raised) ||
 		!issue(state, next))
 		return false;
 	if (overflow)

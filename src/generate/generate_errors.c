@@ -180,7 +180,8 @@ generate_fail_clock_behind(uint64 state)
 
 /*
  * For a DETAIL: when the last attempt to get or renew the lease failed, or nothing.  Why a
- * call of the realm failed is in the log and scru64_lease(): it may name the realm's host and user.
+ * call of the realm failed is in the log and scru64_lease(): it may name the realm's host and
+ * user.
  */
 static const char *
 failure_text(const LeaseInfo *info, const char *attempt)

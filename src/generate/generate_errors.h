@@ -8,8 +8,8 @@
 #ifndef GENERATE_ERRORS_H
 #define GENERATE_ERRORS_H
 
-#include "shmem/worker_mailbox.h"
 #include "shmem/slot.h"
+#include "shmem/worker_mailbox.h"
 
 pg_noreturn extern void generate_fail_in_recovery(void);
 pg_noreturn extern void generate_fail_in_parallel_worker(void);

@@ -26,13 +26,13 @@
 #include "ceiling/ceiling.h"
 #include "ceiling/ceiling_page.h"
 #include "clock.h"
-#include "generate/session_node.h"
 #include "generate/generate_errors.h"
+#include "generate/session_node.h"
 #include "pure/look_ahead.h"
 #include "settings.h"
-#include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
+#include "shmem/worker_mailbox.h"
 
 PG_FUNCTION_INFO_V1(scru64_check);
 

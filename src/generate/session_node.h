@@ -44,6 +44,7 @@ session_tick_is_open(uint64 tick)
 
 extern void session_detach(void);
 extern void session_attach(void);
-extern bool session_open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow, bool *raised);
+extern bool session_open_tick(uint32 incarnation, uint64 tick, uint64 now, bool overflow,
+							  bool *raised);
 
 #endif							/* SESSION_NODE_H */

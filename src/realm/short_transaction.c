@@ -19,10 +19,11 @@
  */
 #include "postgres.h"
 
+#include "pg_compat.h"
+
 #include <signal.h>
 
 #include "access/xact.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
@@ -31,7 +32,6 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
-#include "pg_compat.h"
 
 /*
  * Longer than scru64_realm.lease() waits for others, and less than the slack that the
@@ -54,7 +54,8 @@ static bool is_durable = false;
 
 /* When this transaction called first, by the monotonic clock; 0 if it has not. */
 static int64 called_ms = 0;
-static SubTransactionId called_in;	/* the subtransaction whose end releases all that the calls hold */
+/* The subtransaction whose end releases all that the calls hold */
+static SubTransactionId called_in;
 static TimeoutId timeout;
 static volatile sig_atomic_t is_terminated = false;
 
@@ -65,7 +66,8 @@ begin_timeout(void)
 {
 	int64		left_ms = Max(LONGEST_MS - (monotonic_ms() - called_ms), 1);
 
-	enable_timeout_every(timeout, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), left_ms), AGAIN_MS);
+	enable_timeout_every(timeout, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), left_ms),
+						 AGAIN_MS);
 }
 
 /*
@@ -132,7 +134,8 @@ end_timeout(void)
  * gone, and what it has leased.  Otherwise begin the timeout again, as at_report() does.
  */
 static void
-at_subtransaction_event(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *arg)
+at_subtransaction_event(SubXactEvent event, SubTransactionId id, SubTransactionId parent,
+						void *arg)
 {
 	(void) arg;
 	if (called_ms == 0)
@@ -256,8 +259,9 @@ scru64_keep_durable(PG_FUNCTION_ARGS)
 }
 
 /*
- * Does the end of the current subtransaction release what this call holds?  Not if a cursor that is
- * older than the subtransaction calls (DECLARE, SAVEPOINT, FETCH): the locks are the cursor's.
+ * Does the end of the current subtransaction release what this call holds?  Not if a cursor
+ * that is older than the subtransaction calls (DECLARE, SAVEPOINT, FETCH): the locks are the
+ * cursor's.
  */
 static bool
 belongs_to_subtransaction(void)
