@@ -373,11 +373,13 @@ ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 
 	if (wait_event == 0)
 		wait_event = compat_wait_event("Scru64Standby");
-	while (incarnation == ceiling_incarnation() && ceiling_usable() < tick && tick <= ceiling_durable())
+	while (incarnation == ceiling_incarnation() && ceiling_usable() < tick &&
+		   tick <= ceiling_durable())
 	{
 		(void) ConditionVariableTimedSleep(&state->moved, nap_ms, wait_event);
 		if (nap_ms == MAX_NAP_MS)
-			ceiling_raise(incarnation, durable + 1, Min(durable + 1, SCRU64_LAST_TIMESTAMP), false);
+			ceiling_raise(incarnation, durable + 1, Min(durable + 1, SCRU64_LAST_TIMESTAMP),
+						  false);
 		nap_ms = Min(2 * nap_ms, MAX_NAP_MS);
 		standbys_log_wait(began_at);
 	}

@@ -458,7 +458,8 @@ finish_replacement(Worker *worker, RealmCall *call, const HeldLease *next, uint6
 	const char *reason;
 
 	hold_lease(worker, next);
-	reason = old.renewal_refused ? "its lease was not renewed any more" : set_size_reason(worker, &old);
+	reason = old.renewal_refused ? "its lease was not renewed any more" :
+		set_size_reason(worker, &old);
 	ereport(LOG,
 			(errmsg("the node of this server is %u/%u now, and was %u/%u: %s",
 					NODE_ARGS(next), NODE_ARGS(&old), reason)));

@@ -159,14 +159,16 @@ jitter(int64_t most, uint32_t random)
 static int64_t
 renewal_pause_ms(const Plan *plan, uint32_t random)
 {
-	int64_t		usable = greatest_ms(plan->remaining_ms - plan->allowance_ms, plan->remaining_ms / 4);
+	int64_t		usable = greatest_ms(plan->remaining_ms - plan->allowance_ms,
+									 plan->remaining_ms / 4);
 	int64_t		third = least_ms(usable, plan->ttl_s * MSECS_PER_SEC) / 3;
 	int64_t		pause = greatest_ms(third, MIN_PAUSE_MS);
 	uint64_t	missing = plan->furthest_tick + 1 - plan->limit_tick;
 
 	pause += jitter(pause / 5, random) - pause / 10;
 	if (plan->is_unused && plan->furthest_tick >= plan->limit_tick)
-		pause = least_ms(pause, greatest_ms((int64_t) (missing << SCRU64_TICK_SHIFT), MIN_PAUSE_MS));
+		pause = least_ms(pause, greatest_ms((int64_t) (missing << SCRU64_TICK_SHIFT),
+											MIN_PAUSE_MS));
 	return pause;
 }
 
@@ -213,7 +215,8 @@ plan_sleep_until_ms(const Plan *plan)
 		until_ms = least_ms(until_ms, look_ms);
 	if (wants_capacity(plan))
 		until_ms = least_ms(until_ms, plan->next_size_ms);
-	return least_ms(until_ms, plan->now_ms + (plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));
+	return least_ms(until_ms, plan->now_ms +
+					(plan->is_standby_lease ? RECOVERY_NAP_MS : MAX_SLEEP_MS));
 }
 
 int64_t

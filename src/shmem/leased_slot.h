@@ -53,7 +53,8 @@ extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);
 extern void leased_evict(void);
 
 extern PGDLLEXPORT bool scru64_leased_resume(HeldLease *lease);
-extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_from);
+extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 now,
+											   uint64 *back_from);
 extern PGDLLEXPORT bool scru64_leased_activate_above(const HeldLease *lease, uint64 timestamp);
 extern PGDLLEXPORT void scru64_leased_update(const HeldLease *lease);
 extern PGDLLEXPORT Replacement scru64_leased_replace(const HeldLease *lease, uint64 *last_id);

@@ -88,7 +88,8 @@ max_prepared(void)
 static Size
 writers_size(void)
 {
-	Size		size = (Size) MaxBackends * sizeof(Writer) + (Size) max_prepared() * sizeof(PreparedWriter);
+	Size		size = (Size) MaxBackends * sizeof(Writer) +
+		(Size) max_prepared() * sizeof(PreparedWriter);
 
 	return shared_parts_may_grow() || size <= MAX_SPARE_SIZE ? size : 0;
 }
@@ -295,7 +296,8 @@ before_prepare(void)
 {
 	/* with no room for prepared transactions, PostgreSQL is about to raise an error */
 	if (transactions_advertised != NOTHING_ADVERTISED && transactions->n_prepared > 0)
-		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()), transactions_advertised);
+		note_prepared(U64FromFullTransactionId(GetTopFullTransactionId()),
+					  transactions_advertised);
 }
 
 /*

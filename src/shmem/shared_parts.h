@@ -18,7 +18,7 @@
 typedef struct SharedPart
 {
 	Size		size;
-	Size		(*more) (void);	/* on top of size: the same in all processes of the server; or NULL */
+	Size		(*more) (void);	/* on top of size, the same in all processes; or NULL */
 	void		(*init) (void *part, int tranche_id);	/* of what is not 0; or NULL */
 	void	  **part;			/* where this process has attached the part; NULL: not yet */
 } SharedPart;

@@ -134,7 +134,8 @@ slots_make_start(uint64 timestamp)
 	{
 		node_slots->next_serial = 0;
 		node_slots->watermark.closed_tick =
-			Min(Max(node_slots->floor, node_slots->watermark.closed_tick) + 1, SCRU64_LAST_TIMESTAMP);
+			Min(Max(node_slots->floor, node_slots->watermark.closed_tick) + 1,
+				SCRU64_LAST_TIMESTAMP);
 	}
 	return NODE_STATE_NO_ID | scru64_compose(timestamp, serial);
 }
@@ -200,8 +201,8 @@ slot_progress(const NodeSlot *slot, uint64 state)
  *
  * Ordering: until the exchange, a session of the node may advance the state; the exchange then
  * returns the session's ID (litmus: evicted-last), and later the session's compare-and-swap
- * fails.  The exchange is an acquire: from here on we see the session's entry in open_transactions.c for
- * the ID (litmus: entry-evicted).
+ * fails.  The exchange is an acquire: from here on we see the session's entry in
+ * open_transactions.c for the ID (litmus: entry-evicted).
  */
 uint64
 slot_evict(NodeSlot *slot)
@@ -233,7 +234,8 @@ may_continue(uint64 progress)
 void
 slot_give(NodeSlot *slot, NodeKey key, uint64 progress)
 {
-	uint64		state = may_continue(progress) ? progress : slots_start_above_closed(node_slots->floor);
+	uint64		state = may_continue(progress) ? progress :
+		slots_start_above_closed(node_slots->floor);
 
 	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	slot->progress = progress;

@@ -250,7 +250,8 @@ mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *in
 		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
 	} while (!reached && worth_waiting(info, began) &&
 			 (info->busy ||
-			  look_ahead_is_reached(tick, node_slot_limit(slot), Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT,
+			  look_ahead_is_reached(tick, node_slot_limit(slot),
+									Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT,
 									MAX_WAIT_MS)));
 	ConditionVariableCancelSleep();
 	return reached;
