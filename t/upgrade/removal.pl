@@ -1,14 +1,15 @@
-# Removal, as doc/operating.md has it: IDs become bigint where they are, no row moves, the
+# Removal, as doc/operating.md has it, with the recipe of doc/coming-from.md: IDs become bigint where they are, no row moves, the
 # extension can go without CASCADE, and new rows get IDs above the old.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
+use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;
 
 my @blocks = grep { $_->{language} eq 'sql' } blocks_of("$FindBin::RealBin/../../doc/operating.md");
 my ($tables) = $blocks[0]{text} =~ /^(CREATE TABLE .*)/ms;
-my ($columns) = grep { $_->{text} =~ /DROP CONSTRAINT detail_event_id_fkey/ } @blocks;
+my $columns = recipe_in_top("$FindBin::RealBin/../../doc/coming-from.md", 'back') =~ s/\baccount\b/event/gr;
 my ($partitions) = grep { $_->{text} =~ /DETACH PARTITION/ } @blocks;
 
 my $node = new_node('main');
@@ -49,7 +50,7 @@ sql('DROP VIEW recent; ALTER TABLE event ALTER COLUMN made_at DROP EXPRESSION');
 like(error_of($node, $to_bigint), qr/ERROR:  42883/, 'an index');
 sql('DROP INDEX event_time');
 
-sql($columns->{text});
+sql($columns);
 $node->command_ok([ 'psql', '-Xq1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', "$FindBin::RealBin/../../plain/scru64.sql" ],
 	'plain/scru64.sql');
 sql($partitions->{text});
