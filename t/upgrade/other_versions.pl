@@ -14,7 +14,7 @@ my $template = make_template('template');
 my $realm = make_realm($template, 'realm');
 my %libraries = current_libraries();
 my ($worker) = grep { /_lease/ } keys %libraries;
-my %other = map { s/_\d+/_X/r => $libraries{$_} =~ s/(scru64 (?:slots|lease) |\$libdir\/scru64_lease_)\d(\d*)\0/$1X\0$2/gr } keys %libraries;
+my %other = map { s/_\d+/_X/r => $libraries{$_} =~ s/(scru64 shared memory |\$libdir\/scru64_lease_)\d(\d*)\0/$1X\0$2/gr } keys %libraries;
 
 $other{'scru64.so'} ne $libraries{'scru64.so'} or die 'there is no name of a layout in scru64.so';
 
