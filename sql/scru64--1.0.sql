@@ -344,7 +344,8 @@ CREATE FUNCTION scru64_generate(count integer) RETURNS SETOF scru64
 
 -- Planner support puts this in the place of scru64_generate(). Not strict, as its argument may
 -- be null. No SQL can call it: nothing there is of the type internal.
-CREATE FUNCTION scru64_generate_in_copy(internal) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED;
+CREATE FUNCTION scru64_generate_in_copy(internal) RETURNS scru64
+	AS 'MODULE_PATHNAME', 'scru64_generate' LANGUAGE C STABLE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION scru64_generate_support(internal) IS 'planner support of scru64_generate()';
 COMMENT ON FUNCTION scru64_generate_in_copy(internal) IS 'scru64_generate() for COPY; not to be called';
@@ -371,9 +372,6 @@ CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT clock_timestamp()) RETURN
 
 COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
 	IS 'have all nodes of this server start after this time, whatever they have issued';
-
--- Superusers are not asked: the function refuses everybody else, too.
-REVOKE ALL ON FUNCTION scru64_set_ceiling(timestamptz) FROM PUBLIC;
 
 CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
@@ -465,6 +463,6 @@ COMMENT ON FUNCTION scru64_lease() IS 'lease of this server';
 -- ---------------------------------------------------------------------------
 
 REVOKE ALL ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(),
-	scru64_open_transactions(), scru64_lease() FROM PUBLIC;
+	scru64_open_transactions(), scru64_lease(), scru64_set_ceiling(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION scru64_check(), scru64_ceiling(), scru64_generators(), scru64_transactions(),
 	scru64_lease() TO pg_monitor;

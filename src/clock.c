@@ -19,8 +19,6 @@
 /* Milliseconds after which a wait reads the clock again: it may have been set. */
 #define MAX_NAP				1000
 
-#define WAIT_EVENT_NAME		"Scru64Clock"
-
 /* 58000 */
 void
 clock_out_of_range(void)
@@ -40,15 +38,11 @@ clock_out_of_range(void)
 void
 clock_wait(uint64 due)
 {
-	static uint32 wait_event = 0;
 	int64		left_ms = (int64) (due << SCRU64_TICK_SHIFT) - clock_ms();
-
-	if (wait_event == 0)
-		wait_event = compat_wait_event(WAIT_EVENT_NAME);
 
 	(void) WaitLatch(MyLatch,
 					 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 (long) Max(Min(left_ms, MAX_NAP), 0), wait_event);
+					 (long) Max(Min(left_ms, MAX_NAP), 0), compat_wait_event("Scru64Clock"));
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -3,12 +3,17 @@
  * settings.c
  *		The settings: their definitions and checks.
  *
+ * All but scru64.node_spec are settings of the server, for all its sessions.  The default of
+ * scru64.node_spec is the environment variable SCRU64_NODE_SPEC of the server.
+ *
  * Invariants:
  *
- *	- configured_node has the value in force of scru64.node_spec, and node_changed() is
- *	  called after each change.
- *	- An invalid value never comes into force.
- *	- The settings of the server are the same in all sessions that generate IDs.
+ *	- configured_node has the value in force of scru64.node_spec.  The callback of
+ *	  settings_define() is called after each change.
+ *	- A value that its check refuses never comes into force.  scru64.realm has no check: libpq
+ *	  judges it.
+ *	- A session that had its own value of a setting of the server before the library was
+ *	  loaded generates no ID: see settings_check_server().
  *
  *-------------------------------------------------------------------------
  */
@@ -157,12 +162,8 @@ default_node_spec(void)
  * Settings of the server, the same for all its sessions
  */
 
-/* Is it a session's own value, and not of the server's defaults, files or command line? */
-static bool
-is_own_source(GucSource source)
-{
-	return source > PGC_S_ARGV;
-}
+/* Beyond this are a session's own values: not of the server's defaults, files or command line */
+#define LAST_SERVER_SOURCE	PGC_S_ARGV
 
 /* The source of the session's own node spec; PGC_S_DEFAULT if it has none. */
 GucSource
@@ -170,7 +171,7 @@ settings_own_node_spec_source(void)
 {
 	GucSource	source = compat_find_setting(NODE_SPEC_SETTING)->source;
 
-	return is_own_source(source) ? source : PGC_S_DEFAULT;
+	return source > LAST_SERVER_SOURCE ? source : PGC_S_DEFAULT;
 }
 
 /* A setting of the server that had a value of the session's own, and the value's source */
@@ -198,7 +199,7 @@ own_source_of_placeholder(const char *name)
 	if (placeholder == NULL)
 		return PGC_S_DEFAULT;
 	source = IsParallelWorker() ? placeholder->source : placeholder->reset_source;
-	return is_own_source(source) ? source : PGC_S_DEFAULT;
+	return source > LAST_SERVER_SOURCE ? source : PGC_S_DEFAULT;
 }
 
 /* The source of the session's own node spec that was refused; PGC_S_DEFAULT if none was. */

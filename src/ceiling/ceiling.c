@@ -365,18 +365,16 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 void
 ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 {
-	static uint32 wait_event = 0;
 	CeilingState *state = ceiling_state();
 	uint64		durable = ceiling_durable();
 	long		nap_ms = MIN_NAP_MS;
 	int64		began_at = monotonic_ms();
 
-	if (wait_event == 0)
-		wait_event = compat_wait_event("Scru64Standby");
 	while (incarnation == ceiling_incarnation() && ceiling_usable() < tick &&
 		   tick <= ceiling_durable())
 	{
-		(void) ConditionVariableTimedSleep(&state->moved, nap_ms, wait_event);
+		(void) ConditionVariableTimedSleep(&state->moved, nap_ms,
+										   compat_wait_event("Scru64Standby"));
 		if (nap_ms == MAX_NAP_MS)
 			ceiling_raise(incarnation, durable + 1, Min(durable + 1, SCRU64_LAST_TIMESTAMP),
 						  false);

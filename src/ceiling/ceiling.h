@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * ceiling.h
- *		The ceiling: how far the IDs of this server may go.
+ *		The ceiling: the last tick whose IDs this server may issue.
  *
- * See ceiling.c for why no ID is issued twice, and ceiling_page.c for the page.
+ * ceiling.c says why no ID is issued twice, ceiling_page.c where the ceiling is kept on disk.
  *
  *-------------------------------------------------------------------------
  */

@@ -4,7 +4,9 @@
  *		scru64_generate(): the next ID of the session's node.
  *
  * Brings together the session's node (session_node.c), the clock, the rules (generator.c),
- * the shared slots and the ceiling, and turns verdicts into waits and errors.
+ * the shared slots and the ceiling, and turns the verdicts of generator.c into waits and errors.
+ *
+ * To open a tick is to see that the ceiling and the lease reach so far.
  *
  * Invariants:
  *
@@ -13,6 +15,7 @@
  *	- The session itself has opened the tick of the ID (session_node.c), even if another session
  *	  has entered the tick before.  The session tests this after it has read the node's
  *	  state, and before the compare-and-swap.
+ *	- The session advertises the ID (open_transactions.h) before the compare-and-swap.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +38,6 @@
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
-PG_FUNCTION_INFO_V1(scru64_generate_in_copy);
 
 /* What a call of next_slowly() has waited for */
 typedef struct Call
@@ -248,17 +250,13 @@ next_id(void)
 	return (int64) next;
 }
 
-/* scru64_generate() -> scru64: the next ID of the session's node. */
+/*
+ * scru64_generate() -> scru64, and scru64_generate_in_copy(internal) -> scru64
+ *
+ * The next ID of the session's node.
+ */
 Datum
 scru64_generate(PG_FUNCTION_ARGS)
-{
-	(void) fcinfo;
-	PG_RETURN_INT64(next_id());
-}
-
-/* scru64_generate_in_copy(internal) -> scru64: the same; see generate_support.c. */
-Datum
-scru64_generate_in_copy(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
 	PG_RETURN_INT64(next_id());

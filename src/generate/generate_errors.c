@@ -3,7 +3,7 @@
  * generate_errors.c
  *		The errors of generation, and its lines in the log.
  *
- * All are about the session's node.  The callers decide on them, except how often a line
+ * Most are about the session's node.  The callers decide on them, except how often a line
  * is logged.
  *
  *-------------------------------------------------------------------------

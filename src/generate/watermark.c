@@ -302,14 +302,14 @@ check_and_find_watermark(SnapshotPosition position)
 	PreventCommandDuringRecovery("scru64_watermark()");
 	settings_check_server();
 	ceiling_load();
-	if (!transactions_are_watched())
+	if (transactions_entries() == 0)
 		no_watermark(psprintf("There is no shared memory to spare for the %d processes that this server may have.",
 							  MaxBackends),
 					 "Add scru64 to \"shared_preload_libraries\", and restart the server.");
 	watermark = find_watermark(position);
 	/* last: sessions with another version may have begun meanwhile */
 	if (shared_parts_are_mixed())
-		no_watermark("Two versions of scru64 have made IDs since the server was started.",
+		no_watermark("Two versions of scru64 have been used since the server was started.",
 					 "Restart the server.");
 	return watermark;
 }

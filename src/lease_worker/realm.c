@@ -3,14 +3,16 @@
  * realm.c
  *		The functions of a realm, as the lease worker calls them over libpq.
  *
- * Each function sends one query, and reads the answer into a lease.  It returns false if
- * there is no good answer; then call->problem says why, and the lease is unchanged.  Nothing
- * here decides, or knows of slots.
+ * The first half is the connection: hosts are tried one by one, and each has its share of the time.
+ * The second half is realm_get_id(), realm_lease(), realm_renew() and realm_release(): one query
+ * each.  They return false if there is no good answer, and call->problem then says why.  Only a
+ * good answer changes a lease.  Nothing here decides, or knows of the sessions.
  *
  * Queries name arguments and columns, because a realm of a later version may have more.
  *
  * A wait ends when the socket is ready, at the deadline of the call, when the host has sent too
- * much, or when a signal to the worker or the end of recovery disturbs it.  Only libpq's
+ * much, or when a signal to the worker disturbs it, or the end of
+ * recovery, after which sessions wait for the standby's lease.  Only libpq's
  * resolution of host names may block for longer.  Never cancels a query: the caller closes the
  * connection.
  *
@@ -447,12 +449,6 @@ realm_get_id(RealmCall *call, char *realm_id)
 	return true;
 }
 
-static const char *
-random_uuid(void)
-{
-	return DatumGetCString(DirectFunctionCall1(uuid_out, DirectFunctionCall1(gen_random_uuid, 0)));
-}
-
 /* Read the node of an answer.  It must be one that fits the request. */
 static bool
 read_node(RealmCall *call, const LeaseRequest *request, NodeSpec *spec)
@@ -518,7 +514,9 @@ realm_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease)
 	bool		answered;
 
 	if (request->lease_id[0] == '\0')
-		strlcpy(request->lease_id, random_uuid(), sizeof(request->lease_id));
+		strlcpy(request->lease_id,
+				DatumGetCString(DirectFunctionCall1(uuid_out, DirectFunctionCall1(gen_random_uuid, 0))),
+				sizeof(request->lease_id));
 	answered = ask(call, 5, "SELECT lease_id, node_spec, " USECS("granted_at") ", "
 				   USECS("expires_at") ", " USECS("realm_clock")
 				   " FROM scru64_realm.lease(node_id_size => $1, holder => $2, ttl => $3,"

@@ -9,9 +9,10 @@
  * step (lease_plan.c) and takes it.  Each call of the realm has a short connection of its own
  * (realm.c).  Sessions are reached through worker_mailbox.h and leased_slot.h.
  *
- * Each step updates three things: the realm's grant, the sessions' slot, and the lease saved
- * for the next worker.  The order is such that a crash or a lost answer between two updates
- * wastes one node at most.
+ * A step changes two places: the realm's ledger, and shared memory, where the slot of the
+ * sessions and a copy of the lease change together.  The next worker, after one that has failed,
+ * resumes the copy.  If a worker fails between the two changes, or an answer is lost, one node is
+ * wasted.  The crash of any process of the server wastes the current lease, too.
  *
  * Invariants:
  *
@@ -22,10 +23,10 @@
  *	  and reports the last ID issued.  Once that is sent, the lease is never used again.
  *	- The lease_id, a secret, is in memory that only processes of this server have mapped,
  *	  never in the data directory, unless a process dumps core there, or
- *	  dynamic_shared_memory_type is mmap.  Neither the lease_id nor the connection string is
- *	  in the log.
- *	- The worker resumes a lease only from the shared memory in which the lease was activated.
- *	  A data directory may be a copy, so after any start the worker acquires a new lease; also
+ *	  dynamic_shared_memory_type is mmap.  The worker writes neither the lease_id nor the
+ *	  connection string to the log.
+ *	- The worker resumes a lease only from the shared memory in which the lease was saved.  A
+ *	  data directory may be a copy, so after any start the worker acquires a new lease; also
  *	  after a crash of a process, which starts all processes anew.
  *	- To replace a lease, the worker first acquires the next one.  Sessions generate IDs of
  *	  the next lease after the last ID of the old one; only then is the old one released.
@@ -251,19 +252,6 @@ hold_lease(Worker *worker, const HeldLease *lease)
 	publish_info(worker);
 }
 
-/* Times in ticks. */
-static void
-log_going_back(uint64 from, uint64 to)
-{
-	ereport(LOG,
-			(errmsg("IDs and the watermark of this server go back from %s to %s",
-					pstrdup(timestamptz_to_str(time_of_tick(from))),
-					pstrdup(timestamptz_to_str(time_of_tick(to)))),
-			 errdetail("They were ahead of the clock by more than twice \"%s\" (%d ms).",
-					   ALLOWANCE_SETTING, scru64_rollback_allowance),
-			 errhint("Readers of new rows miss rows, unless their positions are set back, too.")));
-}
-
 /*
  * Activate a lease from its start on, even if its IDs are below earlier ones.  On a standby,
  * only save the lease, until recovery has ended.
@@ -289,7 +277,13 @@ activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
 					   pstrdup(timestamptz_to_str(lease->granted_at)),
 					   pstrdup(timestamptz_to_str(lease->expires_at)))));
 	if (back_from != 0)
-		log_going_back(back_from, lease->start_tick);
+		ereport(LOG,
+				(errmsg("IDs and the watermark of this server go back from %s to %s",
+						pstrdup(timestamptz_to_str(time_of_tick(back_from))),
+						pstrdup(timestamptz_to_str(time_of_tick(lease->start_tick)))),
+				 errdetail("They were ahead of the clock by more than twice \"%s\" (%d ms).",
+						   ALLOWANCE_SETTING, scru64_rollback_allowance),
+				 errhint("Readers of new rows miss rows, unless their positions are set back, too.")));
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watermark_rules.c
- *		The arithmetic of the watermark.
+ *		How far the watermark may go, and which earlier answer holds for a snapshot.
  *
  * Knows nothing of PostgreSQL.  The rules are in watermark_rules.h.
  *
@@ -9,18 +9,12 @@
  */
 #include "pure/watermark_rules.h"
 
-static uint64_t
-first_of_tick(uint64_t tick)
-{
-	return scru64_compose(tick, 0);
-}
-
 uint64_t
 watermark_closed_below(const WatermarkView *view, uint64_t first)
 {
-	uint64_t	above_all = greatest_of(view->top + 1, first_of_tick(view->tick));
+	uint64_t	above_all = greatest_of(view->top + 1, scru64_compose(view->tick, 0));
 
-	return least_of(least_of(first, above_all), first_of_tick(view->ceiling + 1));
+	return least_of(least_of(first, above_all), scru64_compose(view->ceiling + 1, 0));
 }
 
 void

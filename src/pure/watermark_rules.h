@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * watermark_rules.h
- *		The arithmetic of the watermark.
+ *		How far the watermark may go, and which earlier answer holds for a snapshot.
  *
- * Knows nothing of PostgreSQL.  Two kinds of rules:
+ * Knows nothing of PostgreSQL.  The watermark is an ID below which a reader misses no row.  Two
+ * kinds of rules:
  *
  *	- Input: how far each node has got.  Output: which nodes to fast-forward, and the ID
  *	  below which no node issues any more.

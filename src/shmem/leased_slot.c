@@ -129,13 +129,6 @@ overlaps_configured(Scru64Node node)
 	return false;
 }
 
-/* This server's clock in ticks; where clock_tick() raises an error, before 1970, it is 0. */
-static uint64
-own_clock_tick(void)
-{
-	return (uint64) Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT;
-}
-
 /*
  * Start the lease's node in the slot, which is free.  Lock held exclusively.
  *
@@ -225,7 +218,7 @@ Replacement
 scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 {
 	Replacement result = REPLACE_DONE;
-	uint64		now = own_clock_tick();
+	uint64		now = (uint64) Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT;
 	uint64		allowance = allowance_ticks();
 	uint64		last;
 

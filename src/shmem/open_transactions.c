@@ -121,14 +121,7 @@ prepared_writers(void)
 	return (PreparedWriter *) &transactions->writers[transactions->n_writers];
 }
 
-/* Is there room for entries?  Without them there is no watermark. */
-bool
-transactions_are_watched(void)
-{
-	return transactions->n_writers > 0;
-}
-
-/* How many entries transactions_report() has */
+/* How many entries transactions_report() has; 0: there was no room, and there is no watermark. */
 int
 transactions_entries(void)
 {

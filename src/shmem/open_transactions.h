@@ -16,7 +16,6 @@ extern uint64 transactions_advertised;
 extern const SharedPart transactions_part;
 
 extern void transactions_watch(void);
-extern bool transactions_are_watched(void);
 extern int	transactions_entries(void);
 extern void transactions_advertise(uint64 last);
 extern uint64 transactions_bound(TransactionId *unknown);

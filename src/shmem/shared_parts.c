@@ -4,7 +4,7 @@
  *		The library's shared memory, of which each owner has a part.
  *
  * All parts are in one piece of memory, and a process attaches all of them at once.  This raises
- * errors: so a process attaches before it takes a lock.
+ * errors: so a process has attached before it takes a lock.
  *
  * Invariant: all processes of a server with this version of the library have the same parts of the
  * same size, one after the other.

@@ -11,6 +11,7 @@
 /*
  * The version of the layout, and of all that the lease worker's library calls and reads.
  * Libraries of different versions have different memory, and lease workers in different files.
+ * (On PostgreSQL 15 the worker's library takes functions of pure/ from the loaded scru64.so, too.)
  */
 #define SHARED_MEMORY_VERSION "1"
 
@@ -19,7 +20,7 @@ typedef struct SharedPart
 {
 	Size		size;
 	Size		(*more) (void);	/* on top of size, the same in all processes; or NULL */
-	void		(*init) (void *part, int tranche_id);	/* of what is not 0; or NULL */
+	void		(*init) (void *part, int tranche_id);	/* of atomics, locks and all that is not 0; or NULL */
 	void	  **part;			/* where this process has attached the part; NULL: not yet */
 } SharedPart;
 

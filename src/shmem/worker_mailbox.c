@@ -8,11 +8,6 @@
  * leased_slot.c, publishes its own state here, and wakes all waiting sessions.  Functions
  * here return false or NULL if there is no lease; session_node.c raises the error.
  *
- * A lease is a window of ticks: its IDs are of ticks after that of granted_at, up to that of
- * expires_at, both by the realm's clock.  The start marker of the lease's slot keeps IDs
- * above the lower end, and the slot's limit keeps them from passing the upper end.  The
- * clock of this server moves neither end.
- *
  * What guards what:
  *
  *	Mailbox.changed		a condition variable, which guards itself.
@@ -170,11 +165,8 @@ mailbox_call_worker(bool call_realm)
 static void
 sleep_until_changed(void)
 {
-	static uint32 wait_event = 0;
-
-	if (wait_event == 0)
-		wait_event = compat_wait_event("Scru64Lease");
-	(void) ConditionVariableTimedSleep(&shared_mailbox()->changed, NAP_MS, wait_event);
+	(void) ConditionVariableTimedSleep(&shared_mailbox()->changed, NAP_MS,
+									   compat_wait_event("Scru64Lease"));
 }
 
 /*
@@ -326,11 +318,12 @@ end_worker(int code, Datum arg)
 static void
 publish_error(void)
 {
-	LeaseInfo	info = mailbox_info();
+	LeaseInfo	info;
 	ErrorData  *error;
 
 	HOLD_INTERRUPTS();
 	LWLockReleaseAll();
+	info = mailbox_info();
 	MemoryContextSwitchTo(TopMemoryContext);
 	error = CopyErrorData();
 	if (slots_log_is_due(LOG_LEASE_WORKER, 0))

@@ -2,10 +2,10 @@
  *
  * id_time.c
  *		IDs as time: from an ID to its timestamp and back, and to the bounds
- *		of the IDs of a time range.
+ *		of the IDs of a time range; RANGE of windows; planner support.
  *
- * An ID's time is the start of its tick, of 256 ms.  Only the addition of an
- * interval depends on a time zone.
+ * An ID's time is the start of its tick, of 256 ms.  Only RANGE, which adds an
+ * interval, depends on a time zone.
  *
  * Invariant: for every timestamptz t and every ID that can be generated,
  *
