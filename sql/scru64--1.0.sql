@@ -3,7 +3,6 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION scru64" to load this file. \quit
 
-
 -- ---------------------------------------------------------------------------
 -- Type
 --
@@ -35,7 +34,6 @@ COMMENT ON FUNCTION scru64_in(cstring) IS 'I/O';
 COMMENT ON FUNCTION scru64_out(scru64) IS 'I/O';
 COMMENT ON FUNCTION scru64_recv(internal) IS 'I/O';
 COMMENT ON FUNCTION scru64_send(scru64) IS 'I/O: 8 bytes, big-endian';
-
 
 -- ---------------------------------------------------------------------------
 -- Comparison operators
@@ -83,7 +81,6 @@ COMMENT ON OPERATOR = (scru64, scru64) IS 'equal';
 COMMENT ON OPERATOR <> (scru64, scru64) IS 'not equal';
 COMMENT ON OPERATOR >= (scru64, scru64) IS 'greater than or equal';
 COMMENT ON OPERATOR > (scru64, scru64) IS 'greater than';
-
 
 -- ---------------------------------------------------------------------------
 -- Indexes
@@ -155,7 +152,6 @@ COMMENT ON OPERATOR CLASS scru64_minmax_multi_ops USING brin IS 'BRIN indexes on
 COMMENT ON OPERATOR FAMILY scru64_bloom_ops USING brin IS 'BRIN indexes on scru64: equality only';
 COMMENT ON OPERATOR CLASS scru64_bloom_ops USING brin IS 'BRIN indexes on scru64: equality only';
 
-
 -- ---------------------------------------------------------------------------
 -- Aggregates
 -- ---------------------------------------------------------------------------
@@ -178,7 +174,6 @@ CREATE AGGREGATE max(scru64) (
 
 COMMENT ON AGGREGATE min(scru64) IS 'minimum value of all scru64 input values';
 COMMENT ON AGGREGATE max(scru64) IS 'maximum value of all scru64 input values';
-
 
 -- ---------------------------------------------------------------------------
 -- Casts
@@ -216,7 +211,6 @@ COMMENT ON CAST (character AS scru64) IS '12 Base36 digits';
 COMMENT ON CAST (scru64 AS bytea) IS '8 bytes, big-endian';
 COMMENT ON CAST (bytea AS scru64) IS '8 bytes, big-endian';
 
-
 -- ---------------------------------------------------------------------------
 -- Parts of an ID
 -- ---------------------------------------------------------------------------
@@ -234,7 +228,6 @@ COMMENT ON FUNCTION scru64_from_parts(timestamptz, integer) IS 'ID with this nod
 CREATE CAST (scru64 AS timestamptz) WITH FUNCTION scru64_timestamp(scru64);
 
 COMMENT ON CAST (scru64 AS timestamptz) IS 'time of an ID: start of its tick of 256 ms';
-
 
 -- ---------------------------------------------------------------------------
 -- Time ranges
@@ -320,7 +313,6 @@ COMMENT ON OPERATOR <= (timestamptz, scru64) IS 'less than or equal, by time';
 COMMENT ON OPERATOR >= (timestamptz, scru64) IS 'greater than or equal, by time';
 COMMENT ON OPERATOR > (timestamptz, scru64) IS 'greater than, by time';
 
-
 -- RANGE BETWEEN '1 hour' PRECEDING AND CURRENT ROW, over an ID. Not immutable:
 -- how long a day is depends on the time zone.
 CREATE FUNCTION scru64_in_range(scru64, scru64, interval, boolean, boolean) RETURNS boolean
@@ -330,7 +322,6 @@ COMMENT ON FUNCTION scru64_in_range(scru64, scru64, interval, boolean, boolean) 
 
 ALTER OPERATOR FAMILY scru64_ops USING btree ADD
 	FUNCTION 3 (scru64, interval) scru64_in_range(scru64, scru64, interval, boolean, boolean);
-
 
 -- ---------------------------------------------------------------------------
 -- Generator
@@ -395,7 +386,6 @@ CREATE FUNCTION scru64_generators(
 
 COMMENT ON FUNCTION scru64_generators() IS 'nodes in use on this server';
 
-
 -- ---------------------------------------------------------------------------
 -- Watermark
 -- ---------------------------------------------------------------------------
@@ -429,7 +419,6 @@ END;
 COMMENT ON FUNCTION scru64_open_transactions() IS 'open transactions that have generated IDs, for scru64_transactions()';
 COMMENT ON FUNCTION scru64_transactions() IS 'open transactions that have generated IDs, which hold back the watermark';
 
-
 -- ---------------------------------------------------------------------------
 -- The server's lease
 -- ---------------------------------------------------------------------------
@@ -456,7 +445,6 @@ CREATE FUNCTION scru64_lease(
 ) RETURNS SETOF record AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 1;
 
 COMMENT ON FUNCTION scru64_lease() IS 'lease of this server';
-
 
 -- ---------------------------------------------------------------------------
 -- By default only roles that monitor the server have these privileges

@@ -3,7 +3,6 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION scru64_gist" to load this file. \quit
 
-
 -- ---------------------------------------------------------------------------
 -- GiST indexes
 --

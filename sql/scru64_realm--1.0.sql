@@ -3,7 +3,6 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION scru64_realm" to load this file. \quit
 
-
 -- ---------------------------------------------------------------------------
 -- Schemas
 --
@@ -24,7 +23,6 @@ CREATE SCHEMA scru64_realm_internal AUTHORIZATION @extowner@;
 
 COMMENT ON SCHEMA scru64_realm IS 'node specs of a SCRU64 realm, leased';
 COMMENT ON SCHEMA scru64_realm_internal IS 'what the functions of scru64_realm need; not to be called';
-
 
 -- ---------------------------------------------------------------------------
 -- The ledger: who had which node and when
@@ -151,7 +149,6 @@ COMMENT ON COLUMN ledger.parent IS 'lease that was split into this one; it may h
 COMMENT ON COLUMN ledger.node_ctr_range IS 'node_ctr values of the node';
 COMMENT ON COLUMN ledger.occupied IS 'when no other lease may have the node';
 
-
 -- ---------------------------------------------------------------------------
 -- Settings
 --
@@ -194,7 +191,6 @@ $$;
 CREATE TRIGGER one_row BEFORE INSERT ON settings FOR EACH ROW EXECUTE FUNCTION replace_settings();
 
 INSERT INTO settings DEFAULT VALUES;
-
 
 -- ---------------------------------------------------------------------------
 -- Locks and marks: for the functions only
@@ -253,7 +249,6 @@ BEGIN
 	END LOOP;
 END
 $do$;
-
 
 -- ---------------------------------------------------------------------------
 -- For holders: lease, renew, release, split
@@ -491,7 +486,6 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.realm_id() IS 'which realm this is: made by CREATE EXTENSION, kept by dumps';
 
-
 -- ---------------------------------------------------------------------------
 -- For members of pg_monitor
 --
@@ -564,7 +558,6 @@ CREATE VIEW scru64_realm.capacity WITH (security_barrier) AS
 COMMENT ON VIEW capacity IS 'how many nodes of each size could be leased now, for a day';
 COMMENT ON COLUMN capacity.node_id_size IS 'bits of the node_id';
 COMMENT ON COLUMN capacity.available IS 'nodes of this size that are free, if no others were leased';
-
 
 -- ---------------------------------------------------------------------------
 -- For the owner
@@ -739,7 +732,6 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.prune(interval) IS 'delete leases that ended longer ago than this; returns how many';
 
-
 -- ---------------------------------------------------------------------------
 -- Internal: time
 --
@@ -822,7 +814,6 @@ CREATE FUNCTION tick_start(tick bigint) RETURNS timestamptz LANGUAGE sql IMMUTAB
 CREATE FUNCTION start(node_ctr_range int4range, granted_at timestamptz) RETURNS ledger.last_id%TYPE
 	LANGUAGE sql IMMUTABLE STRICT
 	RETURN tick(granted_at) << 24 | (upper(node_ctr_range) - 1);
-
 
 -- ---------------------------------------------------------------------------
 -- Internal: failovers
@@ -953,7 +944,6 @@ BEGIN
 	END;
 END
 $$;
-
 
 -- ---------------------------------------------------------------------------
 -- Internal: what calls of the realm have in common
@@ -1110,7 +1100,6 @@ BEGIN
 	END IF;
 END
 $$;
-
 
 -- ---------------------------------------------------------------------------
 -- Internal: the steps of lease()
@@ -1405,7 +1394,6 @@ EXCEPTION WHEN exclusion_violation OR unique_violation OR lock_not_available OR 
 END
 $$;
 
-
 -- ---------------------------------------------------------------------------
 -- Internal: the settings of the owner
 -- ---------------------------------------------------------------------------
@@ -1449,7 +1437,6 @@ BEGIN
 	RETURN greatest(clock, CASE WHEN is_raised THEN counts_from END);
 END
 $$;
-
 
 -- ---------------------------------------------------------------------------
 -- Settings of functions, owner, privileges
