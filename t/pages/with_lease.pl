@@ -1,5 +1,5 @@
 # examples/with_lease ends its command when a renewal fails, and when the script itself is killed; and
-# the blocks of doc/realm.md, "One lease a process", lease a node for each process.
+# the blocks of doc/applications.md, "One lease a process", lease a node for each process.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
@@ -47,7 +47,7 @@ ok(wait_until(sub { -e "$dir/killed.ended" }), 'when the script is killed, the c
 # Two processes by each block of the page: they have different nodes, and end with their leases.
 #
 my $top = "$FindBin::RealBin/../..";
-my @blocks = grep { ($_->{section} // '') eq 'One lease a process' } blocks_of("$top/doc/realm.md");
+my @blocks = grep { ($_->{section} // '') eq 'One lease a process' } blocks_of("$top/doc/applications.md");
 my %programs = (
 	python => [ '/usr/bin/python3', 'python.py', '', q(
 import time
