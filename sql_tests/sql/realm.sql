@@ -424,5 +424,13 @@ INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expi
 VALUES (3264, 13, 'owner', '2030-01-01 00:00:00+00', '2030-01-02 00:00:00+00', '2030-01-02 00:00:30+00', '2030-01-01 00:00:00+00',
 	scru64_from_parts('2030-01-01 00:00:00+00', 3264 << 11));
 \echo :SQLSTATE
+
+--
+-- The columns of the views stay; new ones are the last.
+--
+SELECT c.relname, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) AS columns
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE c.relnamespace = 'scru64_realm'::regnamespace AND c.relkind = 'v'
+GROUP BY c.relname ORDER BY c.relname COLLATE "C";
 \c :original
 DROP DATABASE scru64_regression_realm;
