@@ -86,7 +86,7 @@ PROCESS_LOCAL static uint32 call_restarts = 0;
 PROCESS_LOCAL static bool is_setting = false;
 PROCESS_LOCAL static uint64 min_of_chain = 0, setting = 0, last_watermark = 0;
 PROCESS_LOCAL static int node_set_count = 0;	/* set_count when the session got its node */
-PROCESS_LOCAL static uint32 last_restarts = 0;
+PROCESS_LOCAL static uint32 last_restarts = 0, restarts_of_transaction = 0;
 PROCESS_LOCAL uint64 snapshot_watermark = 0;	/* of the session's snapshot; 0: not yet */
 
 /* The watermark may go back: those of before are about other IDs. */
@@ -146,6 +146,8 @@ note_restarts(void)
 		forget_watermarks();
 	seen_restarts = restarts;
 }
+
+FN(void, begin_answers, (void), note_restarts(); restarts_of_transaction = seen_restarts;)
 
 /* Call a function of the sources. */
 Datum
@@ -287,8 +289,9 @@ got_watermark(uint64 watermark, uint64 visible_at, int set_count_then)
 		violation("the watermark of a session falls to " UINT64_FORMAT, watermark);
 	if (scru64_get_timestamp(watermark) > Max(ceiling_at(PG_UINT64_MAX), max_tick) + 1)
 		violation("the watermark " UINT64_FORMAT " is above the ceiling", watermark);
+	/* the transaction may have had the answer since it began */
 	if (last_watermark != watermark)
-		last_restarts = seen_restarts;
+		last_restarts = restarts_of_transaction;
 	last_watermark = watermark;
 	greatest_watermark = Max(greatest_watermark, watermark);
 }

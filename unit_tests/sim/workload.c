@@ -47,6 +47,7 @@ begin_transaction(void)
 	scru64_rollback_allowance = server_allowance;
 	has_set_node = false;
 	node_before = configured_node;
+	begin_answers();
 }
 
 FN(static uint64, xid_if_any, (void),
