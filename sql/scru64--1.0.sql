@@ -335,8 +335,7 @@ CREATE FUNCTION scru64_generate(count integer) RETURNS SETOF scru64
 
 -- Planner support puts this in the place of scru64_generate(). Not strict, as its argument may
 -- be null. No SQL can call it: nothing there is of the type internal.
-CREATE FUNCTION scru64_generate_in_copy(internal) RETURNS scru64
-	AS 'MODULE_PATHNAME', 'scru64_generate' LANGUAGE C STABLE PARALLEL RESTRICTED;
+CREATE FUNCTION scru64_generate_in_copy(internal) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION scru64_generate_support(internal) IS 'planner support of scru64_generate()';
 COMMENT ON FUNCTION scru64_generate_in_copy(internal) IS 'scru64_generate() for COPY; not to be called';

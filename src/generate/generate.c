@@ -38,6 +38,7 @@
 
 PG_FUNCTION_INFO_V1(scru64_generate);
 PG_FUNCTION_INFO_V1(scru64_generate_count);
+PG_FUNCTION_INFO_V1(scru64_generate_in_copy);
 
 /* What a call of next_slowly() has waited for */
 typedef struct Call
@@ -250,13 +251,17 @@ next_id(void)
 	return (int64) next;
 }
 
-/*
- * scru64_generate() -> scru64, and scru64_generate_in_copy(internal) -> scru64
- *
- * The next ID of the session's node.
- */
+/* scru64_generate() -> scru64: the next ID of the session's node. */
 Datum
 scru64_generate(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+	PG_RETURN_INT64(next_id());
+}
+
+/* scru64_generate_in_copy(internal) -> scru64: the same; see generate_support.c. */
+Datum
+scru64_generate_in_copy(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
 	PG_RETURN_INT64(next_id());
