@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *		The clock: wait for it.
+ *		Wait until the clock reaches a tick, for a node that is ahead of the clock.
  *
  *-------------------------------------------------------------------------
  */

@@ -10,8 +10,8 @@
  *
  *	- configured_node has the value in force of scru64.node_spec.  The callback of
  *	  settings_define() is called after each change.
- *	- A value that its check refuses never comes into force.  scru64.realm has no check: libpq
- *	  judges it.
+ *	- A value that its check refuses never comes into force.  scru64.realm, a connection
+ *	  string, has no check: libpq judges it.
  *	- A session that had its own value of a setting of the server before the library was
  *	  loaded generates no ID: see settings_check_server().
  *

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * ceiling_page.h
- *		The page with the server's ceiling: lock it, read it, write it.
+ *		The page on disk with the ceiling, the last tick whose IDs this server may issue: lock
+ *		it, read it, write it.
  *
  *-------------------------------------------------------------------------
  */

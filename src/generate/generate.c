@@ -6,15 +6,16 @@
  * Brings together the session's node (session_node.c), the clock, the rules (generator.c),
  * the shared slots and the ceiling, and turns the verdicts of generator.c into waits and errors.
  *
- * To open a tick is to see that the ceiling and the lease reach so far.
+ * To open a tick is to make sure that the ceiling and the lease reach the tick: to raise the
+ * ceiling, or to wait for the lease, if need be.
  *
  * Invariants:
  *
  *	- A session returns an ID only after a compare-and-swap has put the ID into the slot of
  *	  the session's node, in place of the state from which the session has computed the ID.
  *	- The session itself has opened the tick of the ID (session_node.c), even if another session
- *	  has entered the tick before.  The session tests this after it has read the node's
- *	  state, and before the compare-and-swap.
+ *	  has entered the tick before.  The session tests that it has opened the tick after
+ *	  it has read the node's state, and before the compare-and-swap.
  *	- The session advertises the ID (open_transactions.h) before the compare-and-swap.
  *
  *-------------------------------------------------------------------------

@@ -11,10 +11,9 @@
  * Queries name arguments and columns, because a realm of a later version may have more.
  *
  * A wait ends when the socket is ready, at the deadline of the call, when the host has sent too
- * much, or when a signal to the worker disturbs it, or the end of
- * recovery, after which sessions wait for the standby's lease.  Only libpq's
- * resolution of host names may block for longer.  Never cancels a query: the caller closes the
- * connection.
+ * much, on a signal to the worker, or when recovery ends: from then on, sessions wait for the
+ * lease.  Only libpq's resolution of host names may block beyond the deadline.  No query is
+ * cancelled: the caller closes the connection.
  *
  *-------------------------------------------------------------------------
  */

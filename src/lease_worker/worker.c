@@ -10,9 +10,10 @@
  * (realm.c).  Sessions are reached through worker_mailbox.h and leased_slot.h.
  *
  * A step changes two places: the realm's ledger, and shared memory, where the slot of the
- * sessions and a copy of the lease change together.  The next worker, after one that has failed,
- * resumes the copy.  If a worker fails between the two changes, or an answer is lost, one node is
- * wasted.  The crash of any process of the server wastes the current lease, too.
+ * sessions and a copy of the lease change together.  If a worker ends by an error, the next
+ * worker resumes the copy.  If the worker fails between the two changes, or an answer is lost, one
+ * node is wasted.  If any process of the server crashes, PostgreSQL makes its shared memory anew,
+ * and the current lease is wasted, too.
  *
  * Invariants:
  *
@@ -20,7 +21,7 @@
  *	  completely, without an error and without a WARNING: a commit that has not reached the
  *	  realm's synchronous standby warns.  The limit never falls.
  *	- The worker releases a lease only after it has evicted the node from the sessions' slot,
- *	  and reports the last ID issued.  Once that is sent, the lease is never used again.
+ *	  and reports the last ID issued.  Once the release is sent, the lease is never used again.
  *	- The lease_id, a secret, is in memory that only processes of this server have mapped,
  *	  never in the data directory, unless a process dumps core there, or
  *	  dynamic_shared_memory_type is mmap.  The worker writes neither the lease_id nor the

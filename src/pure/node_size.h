@@ -4,15 +4,18 @@
  *		The node_id_size that a load needs.
  *
  * Knows nothing of PostgreSQL.  Pure: counts of a node go in, the node_id_size that the
- * server should lease comes out.  One bit less of node_id_size doubles the capacity.
+ * server should lease comes out.  One bit less of node_id_size doubles the capacity; a
+ * step is two bits, a factor of four.  The lease worker looks at the counts from time to time.
  *
  *	- More capacity by a step, if sessions have had to wait for the clock because the counter
  *	  was full, before each of NODE_SIZE_WAITING_LOOKS successive looks, which are a second
- *	  or more apart.  A burst is over sooner, or the allowance absorbs it.
- *	- Less capacity by a step, if the node has used less than 1/NODE_SIZE_QUIET of it between
+ *	  or more apart.  One look is not enough: a burst is over sooner, or the
+ *	  allowance absorbs it.
+ *	- Less capacity by a step, if the node has used less than 1/16 (NODE_SIZE_QUIET) of it between
  *	  any two successive looks, for as long as a lease lasts.  The load then needs less than
  *	  a quarter of the new capacity.
- *	- The node_id_size is always between the two settings.
+ *	- The node_id_size is always between scru64.lease_node_id_size_min and
+ *	  scru64.lease_node_id_size.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watermark_rules.h
- *		How far the watermark may go, and which earlier answer holds for a snapshot.
+ *		How far the watermark may go, and which watermark of before holds for a snapshot.
  *
  * Knows nothing of PostgreSQL.  The watermark is an ID below which a reader misses no row.  Two
  * kinds of rules:

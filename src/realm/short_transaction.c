@@ -6,14 +6,14 @@
  * Durable: its commit is acknowledged when it is on disk, and on those of synchronous
  * standbys.  Otherwise a crash or a failover could lose a lease that its holder uses.
  *
- * Short: until it ends, its locks keep other servers waiting.  And a realm's standby, once
- * promoted, waits for leases that it may not have: as long as the times of those that it has
- * allow (begin_wait() and longest_wait() in scru64_realm's script).  So a lease must not reach
- * the standby long after it was granted: the transaction ends by itself, whatever its session
- * does, and it cannot be prepared.
+ * Short: until it ends, its locks keep other servers waiting.  And a promoted standby of a realm
+ * may lack the newest leases.  Before it grants any, it waits until they must be over, and computes
+ * how long from the leases that it has (begin_wait() and longest_wait() in scru64_realm's script).
+ * So a lease must not reach the standby long after it was granted.  A timeout ends the session of
+ * a transaction that stays open, and the transaction cannot be prepared.
  *
- * The caller can change every setting between the call and the commit.  So both are seen to
- * when the transaction commits.
+ * The caller can change every setting between the call and the commit.  So both are
+ * checked again when the transaction commits.
  *
  *-------------------------------------------------------------------------
  */

@@ -2,9 +2,10 @@
  *
  * id_time.c
  *		IDs as time: from an ID to its timestamp and back, and to the bounds
- *		of the IDs of a time range; RANGE of windows; planner support.
+ *		of the IDs of a time range; RANGE of windows; planner support of
+ *		"id < time" and the like.
  *
- * An ID's time is the start of its tick, of 256 ms.  Only RANGE, which adds an
+ * An ID's time is the start of its tick; a tick is 256 ms.  Only RANGE, which adds an
  * interval, depends on a time zone.
  *
  * Invariant: for every timestamptz t and every ID that can be generated,
