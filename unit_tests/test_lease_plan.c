@@ -177,13 +177,13 @@ a_held_lease_waits_for_its_renewal(void)
 	/* a renewal does not wait for what a new lease waits for */
 	plan.next_lease_ms = NOW_MS + 1;
 	CHECK(plan_next_step(&plan) == STEP_CALL);
-	/* nor is a lease that is of use returned after failures */
+	/* nor is a lease that is of use released after failures */
 	plan.failures = 7;
 	CHECK(plan_next_step(&plan) == STEP_CALL);
 }
 
 static void
-a_lease_worth_replacing_is_returned_if_another_may_be_had(void)
+a_lease_worth_replacing_is_released_if_another_may_be_had(void)
 {
 	Plan		plan = held();
 
@@ -200,7 +200,7 @@ a_lease_worth_replacing_is_returned_if_another_may_be_had(void)
 }
 
 static void
-a_lease_that_was_ended_is_returned_at_once(void)
+a_lease_whose_node_was_evicted_is_released_at_once(void)
 {
 	Plan		plan = held();
 
@@ -628,8 +628,8 @@ main(void)
 	RUN(a_lease_is_exhausted_when_sessions_can_have_no_more_of_it);
 	RUN(nothing_is_worth_replacing_before_the_realm_was_heard);
 	RUN(a_held_lease_waits_for_its_renewal);
-	RUN(a_lease_worth_replacing_is_returned_if_another_may_be_had);
-	RUN(a_lease_that_was_ended_is_returned_at_once);
+	RUN(a_lease_worth_replacing_is_released_if_another_may_be_had);
+	RUN(a_lease_whose_node_was_evicted_is_released_at_once);
 	RUN(a_new_lease_has_its_pause);
 	RUN(more_capacity_does_not_wait_for_the_renewal);
 	RUN(a_standby_holds_its_lease);

@@ -1,7 +1,7 @@
 /*------------------------------------------------------------------------
  *
  * leased_slot.h
- *		The slot of the node that this server has leased.
+ *		The slot of the node that this server has leased, and the lease.
  *
  * The functions that begin with scru64_ are exported for the lease worker's library.
  *

@@ -13,7 +13,6 @@
 
 #include "pg_compat.h"
 
-#include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
 
