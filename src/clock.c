@@ -1,7 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *		Wait until the clock reaches a tick, for a node that is ahead of the clock.
+ *		Wait for the clock, for a session whose node is ahead of the clock.
+ *
+ * A wait lasts for a second at most, because the clock may be set meanwhile: the caller computes
+ * anew what to do, and may call again.  A wait can be cancelled, and so raises errors.  Its caller
+ * holds no lock.
  *
  *-------------------------------------------------------------------------
  */

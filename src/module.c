@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * module.c
- *		Loading the library: settings, shared memory, the lease worker.
+ *		_PG_init(): when PostgreSQL loads the library, defines the settings, and adds up the
+ *		parts of shared memory.
  *
- * Only PostgreSQL calls it.
+ * If the server preloads the library, also asks for the shared memory, and registers the lease
+ * worker.  Nothing here generates an ID.
  *
  *-------------------------------------------------------------------------
  */

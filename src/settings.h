@@ -1,7 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * settings.h
- *		The settings.
+ *		The settings, scru64.*, for the files that act on them.
+ *
+ * settings.c defines and checks them.
  *
  *-------------------------------------------------------------------------
  */

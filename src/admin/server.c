@@ -1,8 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * server.c
- *		For administrators: scru64_generators(), scru64_lease(), scru64_node_spec(),
- *		scru64_ceiling(), scru64_set_ceiling().
+ *		SQL functions that show administrators this server's nodes, lease and ceiling.
+ *
+ * scru64_generators(), scru64_lease(), scru64_node_spec() and scru64_ceiling() only read, and the
+ * extension's script says who may call them.  scru64_set_ceiling() sets the ceiling, the last tick
+ * whose IDs this server may issue, and may also lower the ceiling.  So it lets only superusers in.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,8 @@
  * ceiling.h
  *		The ceiling: the last tick whose IDs this server may issue.
  *
- * ceiling.c says why no ID is issued twice, ceiling_page.c where the ceiling is kept on disk.
+ * Sessions and the lease worker load, raise and wait for the ceiling here.  ceiling.c says why no
+ * ID is issued twice, ceiling_page.c where the ceiling is kept on disk.
  *
  *-------------------------------------------------------------------------
  */

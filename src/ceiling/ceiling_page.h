@@ -4,6 +4,8 @@
  *		The page on disk with the ceiling, the last tick whose IDs this server may issue: lock
  *		it, read it, write it.
  *
+ * For ceiling.c, except ceiling_page_look(), which needs no lock.  A damaged page raises an error.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef CEILING_PAGE_H

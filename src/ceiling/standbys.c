@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * standbys.c
- *		How far the synchronous standbys are, and whether to wait for them.
+ *		How far the synchronous standbys have flushed the WAL, and whether a commit of this
+ *		session would wait for them.
  *
  * PostgreSQL's own wait, SyncRepWaitForLSN(), is made for commits: it swallows a cancel,
- * reports a commit, and does not expect two sessions to wait for the same record.  So we only
- * read the position that the WAL senders keep for these waits.
+ * reports a commit, and does not expect two sessions to wait for the same record.  So ceiling.c
+ * waits, and the functions here only read the position that the WAL senders keep.
  *
  *-------------------------------------------------------------------------
  */

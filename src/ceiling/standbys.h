@@ -1,7 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * standbys.h
- *		How far the synchronous standbys are, and whether to wait for them.
+ *		How far the synchronous standbys have flushed the WAL, and whether a commit of this
+ *		session would wait for them.
+ *
+ * Nothing here waits: ceiling.c does.
  *
  *-------------------------------------------------------------------------
  */

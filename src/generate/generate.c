@@ -4,7 +4,8 @@
  *		scru64_generate(): the next ID of the session's node.
  *
  * Brings together the session's node (session_node.c), the clock, the rules (generator.c),
- * the shared slots and the ceiling, and turns the verdicts of generator.c into waits and errors.
+ * the node's slot, where all sessions find its last ID, and the ceiling.  Waits, or raises an
+ * error, if generator.c says that there is no ID yet, or none at all.
  *
  * To open a tick is to make sure that the ceiling and the lease reach the tick: to raise the
  * ceiling, or to wait for the lease, if need be.
@@ -16,7 +17,8 @@
  *	- The session itself has opened the tick of the ID (session_node.c), even if another session
  *	  has entered the tick before.  The session tests that it has opened the tick after
  *	  it has read the node's state, and before the compare-and-swap.
- *	- The session advertises the ID (open_transactions.h) before the compare-and-swap.
+ *	- Before the compare-and-swap, the session has advertised a bound below the ID to
+ *	  scru64_watermark() (open_transactions.h).
  *
  *-------------------------------------------------------------------------
  */

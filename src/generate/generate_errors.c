@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * generate_errors.c
- *		The errors of generation, and its lines in the log.
+ *		The errors that scru64_generate() raises if there is no ID, and its lines in the log.
  *
- * Most are about the session's node.  The callers decide on them, except how often a line
- * is logged.
+ * Each function says what its caller has found: nothing is decided here, except how often a line is
+ * logged.  Most are about the session's node.
  *
  *-------------------------------------------------------------------------
  */

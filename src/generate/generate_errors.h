@@ -1,7 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * generate_errors.h
- *		The errors of generation, and its lines in the log.
+ *		The errors that scru64_generate() raises if there is no ID, and its lines in the log.
+ *
+ * The caller has decided that there is an error; each function here says why, and what to do.
  *
  *-------------------------------------------------------------------------
  */

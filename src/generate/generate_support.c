@@ -10,8 +10,8 @@
  *
  *		COALESCE(scru64_generate_in_copy(internal), nextval)
  *
- * The first function is declared STABLE, and never returns null.  So the second is never
- * evaluated, and belongs to no sequence.  To all but COPY, it makes the expression volatile:
+ * The first function is declared STABLE, and never returns null.  So the nextval is never
+ * evaluated, and needs no sequence.  To all but COPY, it makes the expression volatile:
  * ALTER TABLE ADD COLUMN calls the default for each row.
  *
  * Invariant: the planner generates no ID.  To estimate rows, it plans expressions alone, too,

@@ -1,16 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * session_node.c
- *		The session's node: find its slot, and open ticks for the session; scru64_check().
+ *		The node whose IDs this session generates: find its slot, and open ticks for the session;
+ *		scru64_check(), which says whether the session could generate an ID.
+ *
+ * A slot is a node's place in shared memory, and its key is the node.  To open a tick is to make
+ * sure that the lease reaches the tick, and the ceiling, the last tick whose IDs this server may
+ * issue.  If a commit of the session waits for synchronous standbys, they have flushed this
+ * ceiling, too.
  *
  * Invariants:
  *
  *	- session_node.slot is NULL, or the slot that the node session_node.key had when the
- *	  session looked for it, after the ceiling was loaded.  If another node has got the slot
+ *	  session looked it up, after the ceiling was loaded.  If another node has got the slot
  *	  since, the slot has another key.
  *
- *	- session_node.open_tick is 0, or a tick that was at or below the usable ceiling, and at
- *	  or below the slot's limit, when the session opened the tick.
+ *	- session_node.open_tick is 0, or the tick that the session has opened last.  At that
+ *	  moment, neither the ceiling nor the slot's limit, the end of the lease, was below it.
  *
  *-------------------------------------------------------------------------
  */

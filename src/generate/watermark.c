@@ -7,8 +7,8 @@
  * the ID is below the watermark, the calling statement sees the row, or the row will never
  * become visible.  Three steps:
  *
- *	1. close_past() finds the ID below which no node issues any more.  It fast-forwards the
- *	   nodes that would hold the watermark back without need.
+ *	1. close_past() finds the ID below which no node issues any more.  Idle nodes would hold the
+ *	   watermark back: it fast-forwards them, so that they start above it.
  *
  *	2. open_transactions.c has a bound below all IDs of each open transaction.  The watermark is at
  *	   most the first ID after the lowest bound.
@@ -27,8 +27,8 @@
  *
  * Invariants:
  *
- *	- A node that gets a slot issues IDs only after the closed tick: slots_start_above_closed()
- *	  and may_continue() see to it.  No watermark is above the first ID after that tick.
+ *	- No watermark is above the first ID after the closed tick.  A node that gets a slot issues
+ *	  IDs only after this tick: slots_start_above_closed() and may_continue() see to it.
  *
  *	- No watermark is above the first ID after the ceiling.  So after a crash the server
  *	  issues no ID below a watermark of before, whatever its clock says.

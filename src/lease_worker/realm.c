@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * realm.c
- *		The functions of a realm, as the lease worker calls them over libpq.
+ *		Calls of a realm, the database that leases nodes to servers: by the lease worker, over
+ *		libpq.
  *
  * The first half is the connection: hosts are tried one by one, and each has its share of the time.
  * The second half is realm_get_id(), realm_lease(), realm_renew() and realm_release(): one query
@@ -11,8 +12,8 @@
  * Queries name arguments and columns, because a realm of a later version may have more.
  *
  * A wait ends when the socket is ready, at the deadline of the call, when the host has sent too
- * much, on a signal to the worker, or when recovery ends: from then on, sessions wait for the
- * lease.  Only libpq's resolution of host names may block beyond the deadline.  No query is
+ * much, on a signal to the worker, or when recovery ends, because sessions may then be waiting for
+ * the lease.  Only libpq's resolution of host names may block beyond the deadline.  No query is
  * cancelled: the caller closes the connection.
  *
  *-------------------------------------------------------------------------

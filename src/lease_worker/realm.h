@@ -1,7 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * realm.h
- *		The functions of a realm, as the lease worker calls them over libpq.
+ *		Calls of a realm: the database that leases nodes to servers.
+ *
+ * The lease worker gets, renews and releases leases here, over libpq.  realm.c says when a call
+ * ends, and which answers are good: no other answer changes a lease.
  *
  *-------------------------------------------------------------------------
  */

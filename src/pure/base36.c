@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * base36.c
- *		Text codec of SCRU64 IDs.
+ *		IDs as text: twelve Base36 digits.
  *
  * An ID is two halves of six digits.  Each half is below 36^6 < 2^32, so 32-bit
  * arithmetic does for it, and the processor works on both at once.  The only divisions

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * base36.h
- *		Text codec of SCRU64 IDs.
+ *		IDs as text: twelve Base36 digits.
  *
  * Knows nothing of PostgreSQL, allocates nothing, keeps no state.  Specification
  * v1.0.0, "Textual representation": twelve digits 0-9a-z, written in lower case, read in

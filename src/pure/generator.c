@@ -3,7 +3,8 @@
  * generator.c
  *		From one ID of a node to the next.
  *
- * The rules and the invariants are in generator.h.
+ * Computes the next ID from the last one and the clock, or the reason why there is none.  The rules
+ * and the invariants are in generator.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,22 +5,22 @@
  *
  * Knows nothing of PostgreSQL.  Pure: input is the last ID, the clock and random bits,
  * output the next ID, or the reason why there is none.  Nothing here reads a clock, locks,
- * allocates or has a state, so every case can be tested by itself.
+ * allocates or keeps anything, so every case can be tested by itself.
  *
- * Specification v1.0.0, "Counter overflow handling" and "Clock rollback
- * handling".  With all times in ticks, and "lead" for how far an ID is ahead
- * of the clock:
+ * SCRU64 specification v1.0.0, "Counter overflow handling" and "Clock rollback handling".
+ * All times are in ticks.  The lead is how far an ID is ahead of the clock, the allowance
+ * (scru64.rollback_allowance) the greatest lead of an ID that is generated without waiting:
  *
  *	1. Clock ahead of the last ID: take the clock's tick, with a random counter.
  *	2. Else continue in the last ID's tick.
  *	3. Counter full: enter the next tick, with a random counter.
- *	4. Rules 2 and 3 hold while the lead of the next ID is at most the allowance.
- *	   If the lead is greater, the caller waits for the clock; if it is greater than
- *	   twice the allowance, or than one tick with an allowance of 0, the caller gives
- *	   up.  The state is never reset: a node never returns to a tick that it has left.
+ *	4. Rules 2 and 3 hold while the lead of the next ID is at most the allowance.  If the lead
+ *	   is greater, the caller waits for the clock.  If the lead is greater than twice the
+ *	   allowance (with an allowance of 0: than one tick), the caller gives up.  The last ID is
+ *	   never taken back: a node never returns to a tick that it has left.
  *
- * Invariants: the next ID is greater than the last, has the node's own bits,
- * and is not reserved.
+ * Invariants: the next ID is greater than the last, has the node's own bits, and is of neither
+ * the first nor the last tick, whose IDs the specification reserves.
  *
  *-------------------------------------------------------------------------
  */

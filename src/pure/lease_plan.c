@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * lease_plan.c
- *		What the lease worker does, and when.
+ *		Decides which step the lease worker takes next, and when.
  *
- * Pure.  The rules are in lease_plan.h.
+ * Takes no step itself, and knows nothing of PostgreSQL.  The rules are in lease_plan.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * lease_plan.h
- *		What the lease worker does, and when.
+ *		Decides which step the lease worker takes next, and when: to acquire, renew, replace or
+ *		release the lease of a node, or to wait.
  *
- * Pure: a Plan and random bits go in, the next step and its time come out.
+ * Knows nothing of PostgreSQL.  Pure: what the worker knows (a Plan) and random bits go in, the
+ * next step and its time come out.  worker.c takes the step.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,8 @@
  * look_ahead.c
  *		May a node enter a tick, and how far is the ceiling to be raised?
  *
- * Knows nothing of PostgreSQL.  The reasons are in look_ahead.h.
+ * The ceiling is the last tick whose IDs this server may issue.  Knows nothing of PostgreSQL.  The
+ * rules and reasons are in look_ahead.h.
  *
  *-------------------------------------------------------------------------
  */

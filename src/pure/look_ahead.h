@@ -3,12 +3,13 @@
  * look_ahead.h
  *		May a node enter a tick, and how far is the ceiling to be raised?
  *
- * Knows nothing of PostgreSQL.  Pure: input is the tick, the clock and the ceiling, output
- * a verdict.  ceiling.c explains the ceiling, and raises it.  All times are in ticks.
+ * The ceiling is the last tick whose IDs this server may issue; ceiling.c raises it.  Knows
+ * nothing of PostgreSQL.  Pure: input is the tick, the clock and the ceiling, output a verdict.
+ * All times are in ticks.
  *
  * A raise costs a write to the WAL, so the ceiling is set some way ahead, and a session
  * that comes near it raises it while the others continue.  But after a restart all nodes
- * start above the ceiling, so it is set no farther ahead than necessary.
+ * start above the ceiling, and so ahead of the clock: it is set no farther ahead than necessary.
  *
  *-------------------------------------------------------------------------
  */

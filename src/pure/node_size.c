@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * node_size.c
- *		The node_id_size that a load needs.
+ *		How many bits of its IDs a server's node should take, so that the node has the capacity
+ *		that sessions use.
  *
  * Knows nothing of PostgreSQL.  The rules are in node_size.h.
  *

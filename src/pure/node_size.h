@@ -1,11 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * node_size.h
- *		The node_id_size that a load needs.
+ *		How many bits of its IDs a server's node should take (node_id_size), so that the node has
+ *		the capacity that sessions use.
  *
  * Knows nothing of PostgreSQL.  Pure: counts of a node go in, the node_id_size that the
- * server should lease comes out.  One bit less of node_id_size doubles the capacity; a
- * step is two bits, a factor of four.  The lease worker looks at the counts from time to time.
+ * server should lease comes out.  Node and counter share 24 bits: one bit less of node_id_size
+ * doubles the capacity, the IDs of a tick.  A step is two bits, a factor of four.  The lease
+ * worker looks at the counts from time to time.
  *
  *	- More capacity by a step, if sessions have had to wait for the clock because the counter
  *	  was full, before each of NODE_SIZE_WAITING_LOOKS successive looks, which are a second

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_spec.c
- *		Node specs: parse, format, overlap.
+ *		Node specs such as '42/8': parse and format them; do two nodes overlap?
  *
  * The parser refuses all that the specification's reference libraries refuse: a
  * sign, a blank, a second slash, anything after the size.

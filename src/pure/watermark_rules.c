@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watermark_rules.c
- *		How far the watermark may go, and which watermark of before holds for a snapshot.
+ *		How far scru64_watermark() may go, and which earlier watermark holds for a snapshot.
  *
  * Knows nothing of PostgreSQL.  The rules are in watermark_rules.h.
  *

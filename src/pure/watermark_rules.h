@@ -1,15 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * watermark_rules.h
- *		How far the watermark may go, and which watermark of before holds for a snapshot.
+ *		How far scru64_watermark() may go, and which earlier watermark holds for a snapshot.
  *
  * Knows nothing of PostgreSQL.  The watermark is an ID below which a reader misses no row.  Two
  * kinds of rules:
  *
- *	- Input: how far each node has got.  Output: which nodes to fast-forward, and the ID
- *	  below which no node issues any more.
+ *	- Input: how far each node has got.  Output: the ID below which no node issues any more,
+ *	  and which idle nodes must first be made to start above it (be fast-forwarded).
  *
- *	- The order of snapshots, and the watermarks of earlier ones.
+ *	- Input: a statement's snapshot, and the watermarks given before, each with its snapshot.
+ *	  Output: the greatest of them that holds for the statement, because its snapshot sees no
+ *	  more than the statement's.
  *
  *-------------------------------------------------------------------------
  */

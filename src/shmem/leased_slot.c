@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * leased_slot.c
- *		The slot of the node that this server has leased.
+ *		The node that this server has leased: its slot, and the lease.
  *
- * The slot is in the shared memory of slots.c, and guarded as slots.c says.  Nothing raises
- * an error, allocates or waits while the lock is held, which guards Leased, too.
+ * The slot, the node's place in shared memory, is one of slots.c, and guarded as slots.c says.
+ * Nothing raises an error, allocates or waits while the lock is held, which guards Leased, too.
  *
- * The leased node never loses the slot to a configured node, and is never parked.  The node
- * starts after the tick of the lease's grant; after recovery, above the ceiling, too.  The node
- * need not start above the floor, because no other server issues the node's IDs in the lease's
- * window.
+ * The leased node never loses the slot to a configured node, one that scru64.node_spec names.
+ * The node starts after the tick of the lease's grant; after recovery, above the ceiling, too.
+ * The node need not start above the floor, as configured nodes do, because no other server
+ * issues the node's IDs in the time of the lease.
  *
  * Beside the slot, a worker saves its lease for the next worker, which resumes the lease if
  * the first one has failed.  A crash of a process clears both: the postmaster then ends all
@@ -18,7 +18,7 @@
  *
  * Invariants:
  *
- *	- The leased node issues no ID of a tick above the slot's limit.
+ *	- The leased node issues no ID of a tick above the slot's limit, the end of the lease.
  *
  *	- A node gets the slot only if no configured node that has a slot or is parked overlaps
  *	  it.  No session attaches to a configured node that overlaps one of the last

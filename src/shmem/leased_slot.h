@@ -1,9 +1,11 @@
-/*------------------------------------------------------------------------
+/*-------------------------------------------------------------------------
  *
  * leased_slot.h
- *		The slot of the node that this server has leased, and the lease.
+ *		The node that this server has leased: its slot, and the lease.
  *
- * The functions that begin with scru64_ are exported for the lease worker's library.
+ * A slot is a node's place in shared memory, with its last ID and the end of its lease.  Slot and
+ * lease change together, under the lock of slots.c.  The functions that begin with scru64_ are for
+ * the lease worker, whose library is another one.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,10 +1,11 @@
-/*------------------------------------------------------------------------
+/*-------------------------------------------------------------------------
  *
  * node_slots.c
- *		The slots of configured nodes.
+ *		Gives slots to configured nodes: those that scru64.node_spec names.
  *
- * See slots.c for what guards what.  Call the static functions with the lock held, exclusively
- * if they change anything.
+ * A slot is a node's place in shared memory.  If no slot is free, the node whose sessions have
+ * not read the clock for longest loses its slot.  The invariants, and what guards what, are in
+ * slots.c.  Call the static functions with the lock held, exclusively if they change anything.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,9 @@
-/*------------------------------------------------------------------------
+/*-------------------------------------------------------------------------
  *
  * node_slots.h
- *		The slots of configured nodes.
+ *		Gives slots to configured nodes: those that scru64.node_spec names.
+ *
+ * A slot is a node's place in shared memory.  Nodes that overlap never have slots at the same time.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * open_transactions.h
- *		Which open transactions have generated IDs.
+ *		Which open transactions have generated IDs, and a bound below the IDs of each, for
+ *		scru64_watermark().
+ *
+ * A session advertises such a bound in shared memory before the first ID of a transaction.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * shared_parts.c
- *		The library's shared memory, of which each owner has a part.
+ *		The shared memory of this library: one piece, with a part for each file that keeps
+ *		something there.
  *
- * All parts are in one piece of memory, and a process attaches all of them at once.  This raises
- * errors: so a process has attached before it takes a lock.
+ * A process attaches all parts at once, on first use.  This raises errors: so a process has
+ * attached before it takes a lock.
  *
- * Invariant: all processes of a server with this version of the library have the same parts of the
- * same size, one after the other.
+ * Invariant: all processes of a server that run this version of the library see the same parts, in
+ * the same order, with the same sizes.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * shared_parts.h
- *		The library's shared memory, of which each owner has a part.
+ *		The shared memory of this library: one piece, with a part for each file that keeps
+ *		something there.
+ *
+ * Such a file (slots.c, ceiling.c and others) alone defines its part, initializes it, and says
+ * what guards it.  Here parts are only put together, and attached.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,9 +1,11 @@
-/*------------------------------------------------------------------------
+/*-------------------------------------------------------------------------
  *
  * slot.h
- *		A node's slot in shared memory, as sessions use it: without a lock.
+ *		A node's slot, its place in shared memory, as sessions use it: without a lock.
  *
- * See slots.c for what guards what.
+ * A session reads the node's last ID from the slot, and puts the next one there by
+ * compare-and-swap.  The node of a slot changes only under the lock of slots.c, which says what
+ * guards what; a session that comes late finds another key in the slot.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,10 @@
-/*------------------------------------------------------------------------
+/*-------------------------------------------------------------------------
  *
  * slots.h
  *		The shared memory of all slots, and the changes of a slot under the lock.
+ *
+ * A slot is a node's place in shared memory.  NodeSlots.lock guards all slots: the functions here
+ * change one for callers that hold the lock.  Sessions that generate IDs hold no lock: see slot.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -6,7 +6,8 @@
  * A session that needs the leased node starts the worker, if there is none, wakes it, and
  * waits.  The worker, which is in a library of its own, acquires a lease, activates it in
  * leased_slot.c, publishes its own state here, and wakes all waiting sessions.  Functions
- * here return false or NULL if there is no lease; session_node.c raises the error.
+ * here return false or NULL if there is no lease; session_node.c raises the error.  A session
+ * waits for ten seconds at most, and the wait can be cancelled.
  *
  * What guards what:
  *

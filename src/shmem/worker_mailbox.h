@@ -3,6 +3,9 @@
  * worker_mailbox.h
  *		How sessions and the lease worker reach each other.
  *
+ * Sessions wake the worker, wait for a lease or for its renewal, and read the state that the worker
+ * publishes.  The waits can be cancelled, and end after ten seconds at the latest.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef WORKER_MAILBOX_H

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_spec_text.c
- *		Node specs in SQL: scru64_parse_node_spec(), and what is wrong with a text.
+ *		scru64_parse_node_spec(), and the texts of errors about a node spec such as '42/8'.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node_spec_text.h
- *		Node specs in SQL: scru64_parse_node_spec(), and what is wrong with a text.
+ *		The texts of errors about a node spec such as '42/8': what is wrong, and examples.
  *
  *-------------------------------------------------------------------------
  */
