@@ -218,6 +218,29 @@ SKIP:
 }
 
 #
+# A lease that the standby's worker has released is not for its next worker
+#
+{
+	my $server = fleet_server($template, 'one', "scru64.node_spec = '1000/10'\n");
+
+	$standby = add_standby($template, $server, 'other', lines => fleet_lines($realm) . $preload);
+	isnt(held_by($standby), '', 'a standby leases a node');
+	# of which there is no node
+	configure_server($standby, "scru64.lease_within = '1/20'\n");
+	ok(wait_until(sub { $realm->safe_psql('realm', "SELECT released_at IS NOT NULL FROM scru64_realm.ledger WHERE holder = 'other'") eq 't' }), 'and releases it');
+	ok(wait_until(sub { lease_sql($standby, "state = 'failing'") eq 't' }), 'and gets no other');
+	my $worker = lease_sql($standby, 'worker_pid');
+	$standby->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+	ok(wait_until(sub { lease_sql($standby, 'worker_pid IS NULL') eq 't' }), 'its worker ends');
+	$server->stop;
+	$standby->promote;
+	ok(wait_until(sub { try_generate($standby); lease_sql($standby, "worker_pid <> $worker AND failures > 0") eq 't' }), 'promoted, it has another worker');
+	like((try_generate($standby))[1], qr/ERROR:  55000: /, 'and no ID');
+	is(scalar(logged($standby, qr/was resumed/)), 0, 'of a lease that was released');
+	$standby->stop;
+}
+
+#
 # Promoted when its worker has just decided to ask for its first lease
 #
 SKIP:
