@@ -255,9 +255,12 @@ node_slots_look(Scru64Node node, uint64 now, NodeReport *report)
 	return is_free;
 }
 
-/* Have every node start anew above this tick, whatever it has issued. */
+/*
+ * Have every configured node start anew above this tick, whatever it has issued; and evict the
+ * leased node if all_nodes.
+ */
 void
-node_slots_restart(uint64 floor)
+node_slots_restart(uint64 floor, bool all_nodes)
 {
 	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
@@ -265,7 +268,8 @@ node_slots_restart(uint64 floor)
 		(void) slot_evict(&node_slots->slots[i]);
 	for (int i = 0; i < PARKED_NODES; i++)
 		node_slots->parked_keys[i] = 0;
-	leased_evict();
+	if (all_nodes)
+		leased_evict();
 	node_slots->floor = floor;
 	slots_restart_watermark(floor);
 	LWLockRelease(&node_slots->lock);
