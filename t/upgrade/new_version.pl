@@ -1,6 +1,6 @@
 # From this version to a later one, and back: with a library that has another layout of
-# shared memory and another page of the ceiling, and SQL with a new function and one that
-# has a new column.  It is built from the sources beside this file, as a maintainer would change them.
+# shared memory and another page of the ceiling, and SQL with a new function and one of
+# other columns.  It is built from the sources beside this file, as a maintainer would change them.
 #
 # Old SQL with the new library, databases of both, a new library while sessions go on with the old
 # one, a standby first.
@@ -8,7 +8,6 @@
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use Scru64Fault;
-use Scru64Scripts;
 use Scru64Test;
 use Scru64Versions;
 
@@ -19,7 +18,7 @@ plan skip_all => "the later version cannot be built: $why_not" if $why_not ne ''
 
 my @specs = ('1/8', '2560/16');
 my $later = qr/ERROR:  55000: file "global\/9864" was written by a later version of scru64\nDETAIL:  It is of format \d+, and .* none after \d+\.\nHINT:  Connect again, .*scru64_set_ceiling\(scru64_ceiling\(\)\)/;
-my $unknown = qr/ERROR:  (42883: )?could not find function "scru64_(novelty|generators_with_novelty)" in file ".*scru64\.so"/;
+my $unknown = qr/ERROR:  (42883: )?could not find function "scru64_novelty" in file ".*scru64\.so"/;
 my %received;
 my ($current) = slurp_file("$FindBin::RealBin/../../scru64.control") =~ /^default_version = '(.*)'/m
   or die 'scru64.control has no default_version';
@@ -37,17 +36,9 @@ patch($sources, 'src/shmem/slots.h', qr/typedef struct NodeSlots\n\{\n/, sub { "
 patch($sources, 'src/shmem/slot.h', qr/\) NodeSlot\n\{\n/, sub { "$&\tuint64\t\tnovelty;\n" });
 patch($sources, 'src/shmem/slots.c', qr/NodeSlots  \*slots = part;\n\n/, sub { "$&\tslots->novelty = 4711;\n" });
 
-# A function of rows with a column more has a name of its own.
-my ($generators) = slurp_file("$sources/src/admin/server.c") =~ /^(Datum\nscru64_generators\(.*?^}\n)/ms
-  or die 'server.c has no scru64_generators()';
-$generators =~ s/^scru64_generators/scru64_generators_with_novelty/m;
-$generators =~ s/(counts\[NODE_WAITS\]\))(?=\n)/$1,\n\t\t\tInt64GetDatum((int64) node_slots->novelty)/ or die 'scru64_generators() has no last column';
 patch($sources, 'src/admin/server.c', qr/\z/, sub { <<"END" });
 
-PG_FUNCTION_INFO_V1(scru64_generators_with_novelty);
 PG_FUNCTION_INFO_V1(scru64_novelty);
-
-$generators
 
 Datum
 scru64_novelty(PG_FUNCTION_ARGS)
@@ -67,14 +58,10 @@ patch($sources, $page, qr/\.ceiling = ceiling\n/, sub { ".ceiling = ceiling,\n\t
 patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == CEILING_VERSION && contents->novelty != 4711) ||" });
 my %new_page = built_libraries($sources);
 
-my ($columns, $properties) = scripts_of("$FindBin::RealBin/../..", 'scru64') =~ /.*^CREATE FUNCTION scru64_generators\((.*?)\n\) RETURNS SETOF record AS 'MODULE_PATHNAME' (.*?;)/ms
-  or die 'no script has a function scru64_generators';
 my $update = <<"END";
 CREATE FUNCTION scru64_novelty() RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 DROP FUNCTION scru64_generators();
-CREATE FUNCTION scru64_generators($columns,
-	OUT novelty bigint
-) RETURNS SETOF record AS 'MODULE_PATHNAME', 'scru64_generators_with_novelty' $properties
+CREATE FUNCTION scru64_generators(OUT novelty bigint) AS 'MODULE_PATHNAME', 'scru64_novelty' LANGUAGE C;
 REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;
 END
@@ -242,8 +229,7 @@ is(record_problems(\%received), '', '... and its IDs go on');
 $session->quit;
 goes_on_ok($node, 'two databases at two versions', 'postgres', 'one', 'postgres', 'one');
 is(version_in($node, 'one'), $current, 'the other one is where it was');
-like($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]),
-	qr/^4711(\n4711)*$/, 'the new column, for who monitors');
+is($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]), '4711', 'the new column, for who monitors');
 like(error_of($node, 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'granted' ]), qr/ERROR:  42501/, '... and not for a role that was granted the function before');
 
 # Old SQL, new library: all that this version's script names
