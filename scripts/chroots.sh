@@ -297,10 +297,10 @@ all_passed=true
 # lines "ok: ..." and "not ok: ..."; and on what it ran, if it prints "PostgreSQL: NAME, ...".
 row()
 {
-	local name=$1 log=$cache/log/$1 began=$SECONDS server status=0 time
+	local title=$1 log=$cache/log/$1 began=$SECONDS server status=0 time
 
 	shift
-	say "$name: running; it prints into $log."
+	say "$title: running; it prints into $log."
 	"$@" >"$log" 2>&1 || status=$?
 	passed='' failed=''
 	read -r passed failed < <(tail -n 1 "$log" | sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p') || count_in "$log"
@@ -311,7 +311,7 @@ row()
 		grep -E '^(not ok|not ok: .*|#? *Failed test|.* No subtests run|.*[1-9][0-9]* failed)' "$log" || tail -n 20 "$log"
 	fi
 	time=$((SECONDS - began))
-	table+=("$(printf '%-20s %-34s %8s %8s %5d:%02d' "$name" "${server:--}" "$passed" "$failed" \
+	table+=("$(printf '%-20s %-34s %8s %8s %5d:%02d' "$title" "${server:--}" "$passed" "$failed" \
 		$((time / 60)) $((time % 60)))")
 }
 

@@ -40,10 +40,11 @@
  *	- To raise the ceiling is to reserve, for this shared memory, the ticks above the page's
  *	  ceiling up to the new one.  If the page has a greater ceiling than CeilingState.written,
  *	  another version of the library, which has its own slots, has reserved ticks, or
- *	  ceiling_set() could not write: then configured nodes start anew above the page's ceiling.
- *	  If the page has a lower one, the disk has lost a write, or the other version has set the
- *	  ceiling: then CeilingState.written is written again, and configured nodes start above it.
- *	  The leased node goes on: the other version has another lease.
+ *	  ceiling_set() could not write: then all nodes start anew above the page's ceiling.  If
+ *	  the page has a lower one, the disk has lost a write, or the other version has set the
+ *	  ceiling: then CeilingState.written is written again, and all nodes start above it.  The
+ *	  leased node keeps its lease: only this version's worker has the lease, and another one
+ *	  would be seconds away.
  *
  *	- If the page disappears after it was loaded, only scru64_set_ceiling() makes it anew.
  *
@@ -77,7 +78,7 @@ PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 /* See above for what guards what. */
 typedef struct CeilingState
 {
-	pg_atomic_uint32 incarnation;	/* how often nodes were started above the ceiling */
+	pg_atomic_uint32 incarnation;	/* how often all nodes were started above the ceiling */
 	uint64		written;		/* the ceiling written last, in ticks */
 	XLogRecPtr	written_at;		/* the end of its record in the WAL */
 	uint64		awaited;		/* the ceiling that the standbys flush next */
@@ -163,7 +164,7 @@ note_standbys(CeilingState *state)
  *
  * Ordering: a session reads this ceiling after its node's state, and before it advances the
  * state.  The ceiling is raised after it was flushed (litmus: ceiling-before-row), and cleared
- * before nodes lose their slots: then no session can advance their states (litmus: durable).
+ * before all nodes lose their slots: then no session can advance the state (litmus: durable).
  */
 uint64
 ceiling_usable(void)
@@ -179,17 +180,16 @@ ceiling_usable(void)
 }
 
 /*
- * Start the configured nodes, or all nodes, anew above a ceiling.  No session opens a tick before
- * the next raise.  Page locked.
+ * Start all nodes anew above a ceiling; none issues an ID before the next raise.  The leased node
+ * loses its lease unless keep_lease.  Page locked.
  *
  * Ordering: durable is cleared before the nodes lose their slots.  A session that has read the
  * old durable advances its node before the eviction, or not at all.  A session that reads a
  * new start marker finds durable cleared, by the barrier of slot_give() (litmus: durable).
- * The incarnation is raised last (litmus: incarnation).  If the leased node keeps its slot, a
- * session that has read the old durable may still advance it: the page's ceiling is not lower.
+ * The incarnation is raised last (litmus: incarnation).
  */
 static void
-restart_above(uint64 ceiling, bool all_nodes)
+restart_above(uint64 ceiling, bool keep_lease)
 {
 	CeilingState *state = ceiling_state();
 	XLogRecPtr	flushed = GetFlushRecPtr(NULL);
@@ -201,7 +201,7 @@ restart_above(uint64 ceiling, bool all_nodes)
 	state->awaited = 0;
 	state->written_at = flushed;
 	SpinLockRelease(&state->mutex);
-	node_slots_restart(ceiling, all_nodes);
+	node_slots_restart(ceiling, keep_lease);
 	state->written = ceiling;
 	incarnation = pg_atomic_read_u32(&state->incarnation);
 	if (incarnation == 0)
@@ -211,7 +211,7 @@ restart_above(uint64 ceiling, bool all_nodes)
 }
 
 /*
- * The incarnation: how often nodes were started above the ceiling since the server was
+ * The incarnation: how often all nodes were started above the ceiling since the server was
  * started.  0: the ceiling is not loaded yet.
  *
  * Ordering: a session reads the incarnation before the clock, the ceiling and the state of its
@@ -306,7 +306,7 @@ set_durable(CeilingState *state, uint64 ceiling, XLogRecPtr written_at)
 
 /*
  * The page has a lower ceiling than the one written last: write the latter again, and start
- * configured nodes above it.  Page locked.
+ * all nodes above it.  Page locked.
  */
 static void
 write_again(uint64 found)
@@ -314,7 +314,7 @@ write_again(uint64 found)
 	uint64		written = ceiling_state()->written;
 
 	(void) ceiling_page_write(written);
-	restart_above(written, false);
+	restart_above(written, true);
 	ereport(LOG,
 			(errmsg("the ceiling of scru64 went back"),
 			 errdetail("Its page had %s, and this server has written %s: IDs start after that.",
@@ -327,7 +327,7 @@ write_again(uint64 found)
  * Raise the ceiling to the tick target, unless durable has reached the tick enough by now.  If
  * another session has the lock, and wait is false, return at once.
  *
- * Do nothing if nodes were started anew after the caller read incarnation.  The caller may
+ * Do nothing if all nodes were started anew after the caller read incarnation.  The caller may
  * have used a wrong clock: if the clock was corrected since, and scru64_set_ceiling() has
  * lowered the ceiling, the caller would raise the ceiling again.
  */
@@ -348,7 +348,7 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 		if (ceiling < state->written)
 			write_again(ceiling);
 		else if (ceiling > state->written)
-			restart_above(ceiling, false);
+			restart_above(ceiling, true);
 		else if (ceiling < target)
 			set_durable(state, target, ceiling_page_write(target));
 		else
@@ -363,7 +363,7 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
  *
  * A standby reports its position when it receives WAL, and on an idle server it receives none.
  * So after a while the session raises the ceiling by one tick, to have the standby report.
- * If nodes are started anew meanwhile, the session stops waiting.
+ * If all nodes are started anew meanwhile, the session stops waiting.
  */
 void
 ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
@@ -431,7 +431,7 @@ ceiling_set(uint64 ceiling)
 	 * above the greater of the two.  The standbys get the new ceiling with the next raise.
 	 */
 	(void) ceiling_page_lock(true);
-	restart_above(ceiling, true);
+	restart_above(ceiling, false);
 	written_at = ceiling_page_write(ceiling);
 	SpinLockAcquire(&state->mutex);
 	state->written_at = written_at;

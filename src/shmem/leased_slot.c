@@ -112,6 +112,17 @@ leased_evict(void)
 	leased->evicted_id = slots_last_id(node_of_key(key), state);
 }
 
+/* Have the leased node, if there is one, start above the closed tick.  Lock held exclusively. */
+void
+leased_restart(void)
+{
+	NodeSlot   *slot = &node_slots->leased;
+	NodeKey		key = pg_atomic_read_u32(&slot->key);
+
+	if (key != 0)
+		slot_give(slot, key, slot_evict(slot));
+}
+
 /* Does a configured node that has a slot or is parked overlap this node?  Lock held. */
 static bool
 overlaps_configured(Scru64Node node)

@@ -53,6 +53,7 @@ extern const SharedPart leased_part;
 /* For node_slots.c, which holds the lock */
 extern bool leased_overlaps(Scru64Node node, NodeReport *conflict);
 extern void leased_evict(void);
+extern void leased_restart(void);
 
 extern PGDLLEXPORT bool scru64_leased_resume(HeldLease *lease);
 extern PGDLLEXPORT bool scru64_leased_activate(const HeldLease *lease, uint64 now,

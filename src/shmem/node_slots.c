@@ -256,11 +256,11 @@ node_slots_look(Scru64Node node, uint64 now, NodeReport *report)
 }
 
 /*
- * Have every configured node start anew above this tick, whatever it has issued; and evict the
- * leased node if all_nodes.
+ * Have every node start anew above this tick, whatever it has issued.  The leased node loses its
+ * lease unless keep_lease.
  */
 void
-node_slots_restart(uint64 floor, bool all_nodes)
+node_slots_restart(uint64 floor, bool keep_lease)
 {
 	shared_parts_attach();
 	LWLockAcquire(&node_slots->lock, LW_EXCLUSIVE);
@@ -268,10 +268,11 @@ node_slots_restart(uint64 floor, bool all_nodes)
 		(void) slot_evict(&node_slots->slots[i]);
 	for (int i = 0; i < PARKED_NODES; i++)
 		node_slots->parked_keys[i] = 0;
-	if (all_nodes)
+	if (!keep_lease)
 		leased_evict();
 	node_slots->floor = floor;
 	slots_restart_watermark(floor);
+	leased_restart();
 	LWLockRelease(&node_slots->lock);
 }
 

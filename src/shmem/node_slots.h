@@ -14,7 +14,7 @@
 
 extern NodeSlot *node_slots_find(Scru64Node node, uint64 now, uint64 *state, NodeReport *conflict);
 extern bool node_slots_look(Scru64Node node, uint64 now, NodeReport *report);
-extern void node_slots_restart(uint64 floor, bool all_nodes);
+extern void node_slots_restart(uint64 floor, bool keep_lease);
 extern int	node_slots_report(NodeReport reports[NODE_SLOTS + 1]);
 
 #endif							/* NODE_SLOTS_H */
