@@ -111,6 +111,8 @@ postgresql:
   data_dir: $work/$member
   bin_dir: $work/$member.bin
   pgpass: $work/$member.pgpass
+  basebackup:
+    - checkpoint: fast
   pg_hba:
     - local all all trust
     - host all all 127.0.0.1/32 trust
@@ -242,7 +244,7 @@ mend()
 # Arguments: which clusters; all that there are if none is named
 wait_whole()
 {
-	local end=$((SECONDS + 240)) mend_at=$((SECONDS + 90)) cluster
+	local end=$((SECONDS + 480)) mend_at=$((SECONDS + 90)) cluster
 
 	(($# > 0)) || set -- "${clusters[@]}"
 	for cluster in "$@"; do
