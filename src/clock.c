@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *		Wait for the clock, for a session whose node is ahead of the clock.
+ *		Wait for the clock, for a session whose node is ahead of the clock; the error for a clock
+ *		that reads a time without IDs.
  *
  * A wait lasts for a second at most, because the clock may be set meanwhile: the caller computes
  * anew what to do, and may call again.  A wait can be cancelled, and so raises errors.  Its caller

@@ -5,7 +5,7 @@
  *
  * scru64_generators(), scru64_lease(), scru64_node_spec() and scru64_ceiling() only read, and the
  * extension's script says who may call them.  scru64_set_ceiling() sets the ceiling, the last tick
- * whose IDs this server may issue, and may also lower the ceiling.  So it lets only superusers in.
+ * whose IDs this server may issue, and may also lower the ceiling.  So only superusers may call it.
  *
  *-------------------------------------------------------------------------
  */

@@ -43,8 +43,8 @@
  *	  ceiling_set() could not write: then all nodes start anew above the page's ceiling.  If
  *	  the page has a lower one, the disk has lost a write, or the other version has set the
  *	  ceiling: then CeilingState.written is written again, and all nodes start above it.  The
- *	  leased node keeps its lease: only this version's worker has the lease, and another one
- *	  would be seconds away.
+ *	  leased node keeps its lease, which only this version's worker has: without a lease,
+ *	  sessions would wait for seconds.
  *
  *	- If the page disappears after it was loaded, only scru64_set_ceiling() makes it anew.
  *

@@ -211,7 +211,7 @@ generate_fail_no_lease(const LeaseInfo *info, bool has_worker_slot)
 			 !has_worker_slot ?
 			 errhint("Raise \"%s\" and restart the server.", "max_worker_processes") :
 			 info->worker_failed || (info->worker_pid == 0 && shared_parts_are_mixed()) ?
-			 errhint("See %s and the server log. If another version of scru64 was installed, connect again; if the server preloads scru64, restart it.",
+			 errhint("See %s and the server log. If another version of scru64 was installed, connect again; if the server preloads scru64, restart the server.",
 					 "scru64_lease()") :
 			 errhint("See %s and the server log. It is tried again and again.",
 					 "scru64_lease()")));

@@ -8,7 +8,7 @@
  * become visible.  Three steps:
  *
  *	1. close_past() finds the ID below which no node issues any more.  Idle nodes would hold the
- *	   watermark back: it fast-forwards them, so that they start above it.
+ *	   watermark back: close_past() fast-forwards these nodes, to start above that ID.
  *
  *	2. open_transactions.c has a bound below all IDs of each open transaction.  The watermark is at
  *	   most the first ID after the lowest bound.

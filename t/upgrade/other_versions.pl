@@ -146,6 +146,13 @@ isnt($second, $first, '... of its own');
 	$sessions[1]->quit;
 }
 is($realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'rolling' AND node IN ('$first', '$second')"), 2, 'the realm knows of both');
+{
+	my $pid = $session->query_safe('SELECT worker_pid FROM scru64_lease()');
+
+	$rolling->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+	ok(wait_until(sub { $session->query_safe('SELECT worker_pid IS NULL FROM scru64_lease()') eq 't' }), 'another layout: the worker of before ends');
+	like((try_statement($session, 'SELECT scru64_generate()'))[1], qr/ERROR:  55000: .*HINT:  .*another version of scru64 was installed, connect again/s, '... and its sessions have to connect again');
+}
 $session->quit;
 
 # Where the library is preloaded, all sessions have that of before, and its own lease worker, which
