@@ -308,7 +308,7 @@ row()
 	server=$(sed -n 's/^PostgreSQL: \(.*\), .*/\1/p' "$log" | head -n 1)
 	if ((failed > 0 || passed == 0)); then
 		all_passed=false
-		grep -E '^(not ok|not ok: .*|#? *Failed test|.* No subtests run|.*[1-9][0-9]* failed)' "$log" || tail -n 20 "$log"
+		failures_in "$log" || tail -n 20 "$log"
 	fi
 	time=$((SECONDS - began))
 	table+=("$(printf '%-20s %-34s %8s %8s %5d:%02d' "$title" "${server:--}" "$passed" "$failed" \

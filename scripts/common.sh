@@ -642,12 +642,18 @@ check()
 		((passed += 1))
 	else
 		# with the failed tests of a long log
-		head -n -100 "$work/log/check" | grep '^not ok' || true
+		head -n -100 "$work/log/check" | failures_in || true
 		tail -n 100 "$work/log/check"
 		say "not ok: $name"
 		((failed += 1))
 		return 1
 	fi
+}
+
+# The lines of a log that say what failed: of these scripts, of TAP programs, and of prove
+failures_in()
+{
+	grep -E '^(not ok|#? *Failed test|.* No subtests run|.*Dubious, test returned|.*[1-9][0-9]* failed)' "$@"
 }
 
 # Set passed and failed to the numbers of lines "ok: ..." and "not ok: ..." in a log.

@@ -28,7 +28,6 @@ FROM (VALUES
 	(3, 'pg-ulid', 'ulid', 'ulid', 'gen_ulid()')) AS s (place, contender, extension, type, call)
 	JOIN pg_extension AS e ON e.extname = s.extension;
 
--- Many short rounds
 INSERT INTO contender (subject, contender, statement, rows)
 SELECT 'peers: one ID', contender,
 	   format('SELECT count(%s) FROM (SELECT generate_series(1, %s) OFFSET 0) AS s', call, rows), rows
