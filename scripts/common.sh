@@ -650,10 +650,11 @@ check()
 	fi
 }
 
-# The lines of a log that say what failed: of these scripts, of TAP programs, and of prove
+# The lines of a log that say what failed, of these scripts, of TAP programs and of prove, each after what
+# the program said before
 failures_in()
 {
-	grep -E '^(not ok|#? *Failed test|.* No subtests run|.*Dubious, test returned|.*[1-9][0-9]* failed)' "$@"
+	grep -E -B 5 '^(not ok|#? *Failed test|.* No subtests run|.*Dubious, test returned|.*[1-9][0-9]* failed)' "$@"
 }
 
 # Set passed and failed to the numbers of lines "ok: ..." and "not ok: ..." in a log.
