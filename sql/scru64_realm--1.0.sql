@@ -100,6 +100,8 @@ END;
 -- From here on PostgreSQL's own names come first, and then those of this script, which go
 -- to scru64_realm_internal if they say nothing else.
 SET LOCAL search_path = scru64_realm_internal, scru64_realm, pg_temp;
+-- The end of this script compares a name.
+SET LOCAL quote_all_identifiers = off;
 
 ALTER TABLE ledger
 	ALTER lease_id SET DEFAULT gen_random_uuid(),
@@ -1198,7 +1200,7 @@ BEGIN
 		SELECT s FROM server_node_specs() AS s
 		UNION
 		SELECT split_part(s.setting, '=', 2) FROM pg_db_role_setting AS d, unnest(d.setconfig) AS s (setting)
-		WHERE lower(s.setting) LIKE 'scru64.node\_spec=%'
+		WHERE starts_with(lower(s.setting), 'scru64.node_spec=')
 	LOOP
 		BEGIN
 			node_ctr_range := node_ctr_range(node);

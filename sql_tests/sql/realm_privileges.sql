@@ -57,7 +57,9 @@ REVOKE CREATE ON DATABASE scru64_regression_realm FROM regress_realm_once;
 DROP ROLE regress_realm_once;
 
 SET SESSION AUTHORIZATION regress_realm_owner;
+SET quote_all_identifiers = on;
 CREATE EXTENSION scru64_realm;
+RESET quote_all_identifiers;
 -- All of it belongs to the owner, but for one function, and nobody else may do anything.
 CREATE VIEW realm_function AS
 	SELECT p.oid::regprocedure AS function, CASE WHEN rolsuper THEN 'a superuser' ELSE rolname END AS owner, p.*, r.rolname
@@ -212,9 +214,10 @@ SET SESSION AUTHORIZATION regress_realm_app;
 SET search_path = trap, pg_temp, pg_catalog;
 -- from 19 on there is but one kind of string literals
 SELECT count(set_config(name, 'off', false)) AS ignored FROM pg_settings
-WHERE name IN ('standard_conforming_strings', 'escape_string_warning')
+WHERE name = 'standard_conforming_strings'
 	AND current_setting('server_version_num')::integer < 190000 \gset
 SET transform_null_equals = on;
+SET quote_all_identifiers = on;
 SET TimeZone = 'America/New_York';
 SET DateStyle = 'SQL, DMY';
 SET IntervalStyle = 'sql_standard';

@@ -61,19 +61,51 @@
  * A connection, one query at a time
  */
 
-/* A notice without a severity may be a WARNING. */
-static void
-receive_notice(void *arg, const PGresult *result)
+static bool
+is_one_of(const char *field, const char *const *names)
 {
-	static const char *const harmless[] = {"NOTICE", "INFO", "LOG", "DEBUG"};
-	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-
-	for (size_t i = 0; severity != NULL && i < lengthof(harmless); i++)
+	for (; field != NULL && *names != NULL; names++)
 	{
-		if (strcmp(severity, harmless[i]) == 0)
-			return;
+		if (strcmp(field, *names) == 0)
+			return true;
 	}
-	((RealmCall *) arg)->warned = true;
+	return false;
+}
+
+/*
+ * May a notice say that the answer is committed, and not replicated?  SyncRepWaitForLSN() says
+ * so, by a WARNING of SQLSTATE class 01 or 57.  Others are harmless: those about a setting of
+ * the realm's server have another class, and those of transaction IDs that run out name a
+ * function.  A notice without a field may be anything.
+ */
+static bool
+may_not_be_replicated(const PGresult *notice)
+{
+	static const char *const harmless[] = {"NOTICE", "INFO", "LOG", "DEBUG", NULL};
+	static const char *const wraparound[] = {"GetNewTransactionId", "GetNewMultiXactId", NULL};
+	const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *sqlstate = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+
+	if (is_one_of(severity, harmless) ||
+		is_one_of(PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION), wraparound))
+		return false;
+	return severity == NULL || strcmp(severity, "WARNING") != 0 || sqlstate == NULL ||
+		strncmp(sqlstate, "01", 2) == 0 || strncmp(sqlstate, "57", 2) == 0;
+}
+
+static void
+receive_notice(void *arg, const PGresult *notice)
+{
+	RealmCall  *call = arg;
+	const char *message = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+	char		problem[LEASE_TEXT_LEN];
+
+	if (!may_not_be_replicated(notice))
+		return;
+	snprintf(problem, sizeof(problem), "the realm's answer may not be replicated: %s",
+			 message != NULL ? message : "WARNING");
+	call->warned = true;
+	realm_problem(call, problem);
 }
 
 /*
@@ -350,7 +382,7 @@ check_row(RealmCall *call, int columns)
 	const PGresult *row = call->result;
 
 	if (call->warned)
-		return realm_problem(call, "the realm's answer has a WARNING: it may not be replicated");
+		return false;
 	if (PQnfields(row) != columns)
 		return realm_problem(call, "the realm's answer has not the columns that were asked for");
 	for (int i = 0; i < columns; i++)

@@ -28,7 +28,7 @@ typedef struct RealmCall
 	PGresult   *result;			/* the row, or NULL */
 	bool		refused;		/* has the realm answered with an ERROR, */
 	bool		lease_over;		/* because the lease is over? */
-	bool		warned;			/* has the realm answered with a WARNING? */
+	bool		warned;			/* may the answer not be replicated? */
 	bool		other_realm;	/* is this another realm than the one to lease from? */
 	char		problem[LEASE_TEXT_LEN];	/* why there is no good answer; or empty */
 } RealmCall;

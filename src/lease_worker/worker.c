@@ -786,6 +786,12 @@ work(Worker *worker)
 		reload(worker);
 		return;
 	}
+	if (*scru64_realm == '\0')
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		return;
+	}
 	plan = refresh_plan(worker);
 	if (!plan->in_recovery && !plan->has_ceiling)
 		plan->has_ceiling = load_ceiling_in_transaction();
@@ -828,7 +834,9 @@ scru64_lease_main(void)
 	loop_context = AllocSetContextCreate(TopMemoryContext, "scru64 lease",
 										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(loop_context);
-	while (!ShutdownRequestPending && *scru64_realm != '\0')
+	/* the postmaster starts the worker of a standby only with the server: it waits for a realm */
+	while (!ShutdownRequestPending &&
+		   (*scru64_realm != '\0' || MyBgworkerEntry->bgw_restart_time != BGW_NEVER_RESTART))
 	{
 		MemoryContextReset(loop_context);
 		CHECK_FOR_INTERRUPTS();
@@ -836,5 +844,5 @@ scru64_lease_main(void)
 	}
 	release_lease(worker);
 	/* 1: the postmaster restarts a worker registered at preload */
-	proc_exit(*scru64_realm == '\0' ? 0 : 1);
+	proc_exit(ShutdownRequestPending ? 1 : 0);
 }

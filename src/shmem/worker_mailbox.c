@@ -351,7 +351,7 @@ scru64_start_lease_worker(Datum arg)
 	if (!become_worker())
 		proc_exit(0);
 	before_shmem_exit(end_worker, (Datum) 0);
-	if (*scru64_realm == '\0')
+	if (*scru64_realm == '\0' && MyBgworkerEntry->bgw_restart_time == BGW_NEVER_RESTART)
 		proc_exit(0);
 	PG_TRY();
 	{

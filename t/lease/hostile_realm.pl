@@ -117,6 +117,8 @@ my %bad = (
 	'an error when it commits' => sub { shift; whole(\@_, '', report('E', @error)) },
 	'an error without V when it commits' => sub { shift; whole(\@_, '', report('E', S => 'ERROR', @over)) },
 	'a WARNING' => sub { shift; report('N', V => 'WARNING', @warning) . whole(\@_) },
+	'a WARNING of a shutdown' => sub { shift; whole(\@_, '', report('N', S => 'WARNING', V => 'WARNING', C => '57P01', M => 'that is all')) },
+	'a WARNING without C' => sub { shift; report('N', S => 'WARNING', V => 'WARNING', M => 'careful') . whole(\@_) },
 	'a WARNING without V' => sub { shift; report('N', @warning) . whole(\@_) },
 	'a WARNING when it commits' => sub { shift; whole(\@_, '', report('N', V => 'WARNING', @warning)) },
 	'a notice of unknown severity' => sub { shift; report('N', V => 'AWKWARD', @warning) . whole(\@_) },
@@ -179,6 +181,7 @@ my %bad_of = (
 # Odd, but all is there.
 my %odd = (
 	'with a NOTICE' => sub { shift; report('N', @notice) . whole(\@_) },
+	'with a WARNING that transaction IDs run out' => sub { shift; report('N', V => 'WARNING', @warning, R => 'GetNewTransactionId') . whole(\@_) },
 	'byte by byte' => sub {
 		my ($socket, @values) = @_;
 
@@ -221,6 +224,9 @@ my %silences = (
 
 my $template = make_template('template');
 my $realm = make_realm($template, 'realm');
+# A good answer comes with a WARNING about a setting, because the realm's session loads the library.
+$realm->append_conf('postgresql.conf', 'scru64.no_such_setting = 1');
+$realm->reload;
 # set_first_ttl() counts later, and a lease must not end because this machine is slow
 $realm->safe_psql('realm', "UPDATE scru64_realm.settings SET first_ttl = '1 hour'");
 

@@ -108,6 +108,13 @@ $before = $node;
 $node = held_by($standby);
 ok($node ne '' && $node ne $before, "started again: another one, $before, $node");
 
+configure_server($standby, "scru64.realm = ''\n");
+ok(wait_until(sub { $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'standby_1'") eq 0 }), 'without a realm, it releases the lease');
+crash($standby);
+configure_server($standby, fleet_lines($realm));
+$node = held_by($standby);
+isnt($node, '', 'with a realm again, it leases a node, without a restart');
+
 $realm->safe_psql('realm', "UPDATE scru64_realm.ledger SET lease_id = gen_random_uuid() WHERE holder = 'standby_1'");
 sleep(10);
 $standby->reload;
