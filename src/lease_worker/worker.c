@@ -18,8 +18,8 @@
  * Invariants:
  *
  *	- The worker activates a lease, or raises its limit, only when the realm has answered
- *	  completely, without an error and without a WARNING: a commit that has not reached the
- *	  realm's synchronous standby warns.  The limit never falls.
+ *	  completely, without an error, and without a WARNING that the commit may not have reached
+ *	  the realm's synchronous standby.  The limit never falls.
  *	- The worker releases a lease only after it has evicted the node from the sessions' slot,
  *	  and reports the last ID issued.  Once the release is sent, the lease is never used again.
  *	- The lease_id, a secret, is in memory that only processes of this server have mapped,
