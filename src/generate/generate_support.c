@@ -5,14 +5,13 @@
  *
  * COPY inserts row by row where a column's default is volatile, because the default might
  * read the table.  PostgreSQL makes an exception for nextval(), and for no other function.
- * scru64_generate() reads no table either.  So in an expression that is planned alone, without
- * a query, as COPY's defaults are, a call becomes
+ * scru64_generate() reads no table either.  So while the session's statement is COPY, a call
+ * becomes, in an expression that is planned alone, without a query, as COPY's defaults are,
  *
  *		COALESCE(scru64_generate_in_copy(internal), nextval)
  *
  * The first function is declared STABLE, and never returns null.  So the nextval is never
- * evaluated, and needs no sequence.  To all but COPY, it makes the expression volatile:
- * ALTER TABLE ADD COLUMN calls the default for each row.
+ * evaluated, and needs no sequence.  It keeps the expression volatile.
  *
  * Invariant: the planner generates no ID.  To estimate rows, it plans expressions alone, too,
  * and evaluates what is STABLE in them, unless an argument is no constant.  So the first
@@ -30,6 +29,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
+#include "tcop/pquery.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 
@@ -82,6 +82,16 @@ volatile_expression(Oid type)
 	return (Expr *) makeRelabelType((Expr *) next, type, -1, InvalidOid, COERCE_IMPLICIT_CAST);
 }
 
+/*
+ * Other statements keep the call as it is: Citus plans parts of an INSERT alone, and evaluates
+ * each part.
+ */
+static bool
+statement_is_copy(void)
+{
+	return ActivePortal != NULL && ActivePortal->commandTag == CMDTAG_COPY;
+}
+
 /* scru64_generate_support(internal) -> internal */
 Datum
 scru64_generate_support(PG_FUNCTION_ARGS)
@@ -92,7 +102,7 @@ scru64_generate_support(PG_FUNCTION_ARGS)
 	FuncExpr   *replacement;
 	CoalesceExpr *result;
 
-	if (!IsA(request, SupportRequestSimplify) || request->root != NULL)
+	if (!IsA(request, SupportRequestSimplify) || request->root != NULL || !statement_is_copy())
 		PG_RETURN_POINTER(NULL);
 	call = request->fcall;
 	in_copy = find_generate_in_copy();
