@@ -135,7 +135,11 @@ try:
     is_equal(program.poll(), None, "it still runs")
 finally:
     program.terminate()
-    program.wait()
+    try:
+        program.wait(60)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()
     log.seek(0)
     if sys.exc_info()[0] or harness.failures:
         print(re.sub("(?m)^", "# ", log.read().decode(errors="replace")))
