@@ -202,7 +202,8 @@ my %endless = (
 	'notices' => endless($begin, sub { report('N', @notice) x 200 }),
 	'notifications' => endless($begin, sub { message('A', pack('N', 1) . "channel\0" . 'x' x 1000 . "\0") x 20 }),
 	'parameters' => endless($begin, \&parameters),
-	'a notice' => endless($begin . 'N' . pack('N', 500_000_000), sub { 'x' x 100_000 }),
+	# with pauses: libpq reads one message for as long as there is more of it
+	'a notice' => endless($begin . 'N' . pack('N', 500_000_000), sub { sleep(0.01); 'x' x 100_000 }),
 	'drops' => endless($begin . 'D' . pack('N', 500_000_000), sub { sleep(0.01); 'x' }));
 
 # Not that good, but the server has a lease
