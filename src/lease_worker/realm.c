@@ -48,8 +48,9 @@
  * How many bytes a host may send.  Certificates, parameters, errors and a row are some kB.  libpq
  * keeps what a host sends, parameters above all, even before the host has proved who it is.
  *
- * This is checked between two reads.  One read goes on while there is more of a long message, so
- * a host that sends as fast as libpq reads can have as much memory as the message claims to need.
+ * The worker checks this limit between two reads.  One read of libpq goes on while there is more
+ * of a long message, so a host that sends as fast as libpq reads can make libpq allocate as much
+ * memory as the message claims to need.
  */
 #define MAX_RECEIVED		(256 * 1024)
 

@@ -24,7 +24,7 @@ typedef struct RealmCall
 	int64		deadline_ms;	/* by monotonic_ms() */
 	bool		stopping;		/* go on even if the worker has to stop */
 	bool		in_recovery;	/* was this server a standby when the call began? */
-	size_t		received;		/* bytes that the host has sent, at least */
+	size_t		received;		/* bytes to read at each wait, added up */
 	PGresult   *result;			/* the row, or NULL */
 	bool		refused;		/* has the realm answered with an ERROR, */
 	bool		lease_over;		/* because the lease is over? */

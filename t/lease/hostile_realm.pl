@@ -202,7 +202,7 @@ my %endless = (
 	'notices' => endless($begin, sub { report('N', @notice) x 200 }),
 	'notifications' => endless($begin, sub { message('A', pack('N', 1) . "channel\0" . 'x' x 1000 . "\0") x 20 }),
 	'parameters' => endless($begin, \&parameters),
-	# with pauses: libpq reads one message for as long as there is more of it
+	# with pauses, because one read of libpq goes on while there is more of a message
 	'a notice' => endless($begin . 'N' . pack('N', 500_000_000), sub { sleep(0.01); 'x' x 100_000 }),
 	'drops' => endless($begin . 'D' . pack('N', 500_000_000), sub { sleep(0.01); 'x' }));
 
