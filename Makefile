@@ -3,7 +3,7 @@ PG_CONFIG ?= pg_config
 # The release.  Extensions have versions of their own, in their control files: a release that
 # changes no SQL of an extension needs no ALTER EXTENSION for it.
 EXTVERSION = 1.0.0
-EXTENSION = scru64 scru64_gin scru64_gist scru64_realm
+EXTENSION = scru64 scru64_gin scru64_gist
 
 MODULE_big = scru64
 OBJS = \
@@ -34,8 +34,7 @@ OBJS = \
 	src/generate/generate_support.o \
 	src/generate/session_node.o \
 	src/generate/watermark.o \
-	src/admin/server.o \
-	src/realm/short_transaction.o
+	src/admin/server.o
 
 TOP = $(dir $(firstword $(MAKEFILE_LIST)))
 DATA = $(patsubst $(TOP)%,%,$(wildcard $(TOP)sql/*.sql))
@@ -50,18 +49,18 @@ PG_CPPFLAGS = -DSCRU64_VERSION='"$(EXTVERSION)"' $(PREFIX_MAP) \
 	-I$(srcdir)/src \
 	-isystem $(shell $(PG_CONFIG) --includedir-server)
 
-REGRESS = $(patsubst sql_tests/sql/%.sql,%,$(sort $(wildcard sql_tests/sql/*.sql)))
+# The tests of realm/ are run by its Makefile, before these, in a database of their own: those
+# that the command line names, or all of them.
+names_of = $(patsubst $(TOP)$(1)/%.sql,%,$(sort $(wildcard $(TOP)$(1)/*.sql)))
+REALM_TESTS := $(call names_of,realm/sql_tests/sql)
+REGRESS = $(call names_of,sql_tests/sql) $(REALM_TESTS)
+REALM_REGRESS := $(filter $(REALM_TESTS), $(REGRESS))
+override REGRESS := $(filter-out $(REALM_TESTS), $(REGRESS))
 REGRESS_OPTS = --inputdir=sql_tests --outputdir=. --encoding=UTF8
 
-# The TAP tests need a Perl module that PostgreSQL does not, and start servers.
-ifeq ($(shell id -u),0)
-NO_TAP_TESTS = root cannot start a server. scripts/test starts them as another user
-else ifneq ($(shell perl -MIPC::Run -e 'print 1' 2>/dev/null),1)
-NO_TAP_TESTS = they need the Perl module IPC::Run, on Debian and Ubuntu the package libipc-run-perl
-else
-TAP_TESTS = 1
-endif
-PROVE_TESTS ?= t/*/*.pl
+PROVE_TESTS ?= t/*/*.pl realm/t/*/*.pl
+# where there are no tests, there is no such file
+-include $(TOP)t/lib/tap.mk
 
 EXTRA_CLEAN = tmp_check scru64-*.zip
 
@@ -80,28 +79,28 @@ endif
 $(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefile
 
 # A build outside the tree, make -f TREE/Makefile, begins without folders.
-$(shell mkdir -p src/lease_worker $(dir $(OBJS)))
+$(shell mkdir -p realm $(dir $(OBJS)))
 
-# The lease worker's library has a Makefile of its own: PGXS makes one library a Makefile.
-# This one is linked before it: it calls this one, and three objects of src/pure/ are in both.
-LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clean)
-.PHONY: $(LEASE_WORKER)
-$(LEASE_WORKER): %-lease-worker:
-	$(MAKE) -C src/lease_worker -f $(abspath $(srcdir))/src/lease_worker/Makefile $* \
-		PREFIX_MAP='$(PREFIX_MAP)'
-all: all-lease-worker
-all-lease-worker: all-shared-lib
-install: install-lease-worker
-install-lease-worker: all-lease-worker
-installdirs: installdirs-lease-worker
-uninstall: uninstall-lease-worker
-clean: clean-lease-worker
+# The realm's folder has a Makefile of its own: PGXS makes one library a Makefile.  Its lease
+# worker calls this library, which for Windows is linked before it.
+IN_REALM = -C realm -f $(abspath $(srcdir))/realm/Makefile PREFIX_MAP='$(PREFIX_MAP)' \
+	$(if $(filter command,$(origin VPATH)),VPATH='$(abspath $(srcdir))/realm')
+REALM = $(addsuffix -realm, all install installdirs uninstall clean)
+.PHONY: $(REALM) installcheck-realm
+$(REALM): %-realm:
+	$(MAKE) $(IN_REALM) $*
+all: all-realm
+all-realm: all-shared-lib
+install: install-realm
+install-realm: all-realm
+installdirs: installdirs-realm
+uninstall: uninstall-realm
+clean: clean-realm
 
-ifeq ($(if $(NO_TAP_TESTS),$(TAP_TESTS),1),)
-installcheck: no-tap-tests
-.PHONY: no-tap-tests
-no-tap-tests:
-	@echo "The TAP tests in t/ are left out: $(NO_TAP_TESTS)." >&2
+ifneq ($(REALM_REGRESS),)
+installcheck: installcheck-realm
+installcheck-realm:
+	$(MAKE) $(IN_REALM) installcheck REGRESS='$(REALM_REGRESS)' TAP_TESTS=
 endif
 
 .PHONY: unit-check

@@ -513,7 +513,7 @@ copy_checkout()
 {
 	mkdir -p "$1"
 	tar -C "$top" --exclude-vcs --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' \
-		--exclude=./unit_tests/build --exclude=./unit_tests/sim/build --exclude=./results --exclude=./tmp_check -cf - . |
+		--exclude=./unit_tests/build --exclude=./unit_tests/sim/build --exclude=results --exclude=tmp_check -cf - . |
 		tar -C "$1" --no-same-owner -xf -
 }
 

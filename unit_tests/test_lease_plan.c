@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "pure/lease_plan.h"
+#include "realm/worker/lease_plan.h"
 
 #include "harness.h"
 

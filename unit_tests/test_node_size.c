@@ -7,7 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "pure/node_size.h"
+#include "realm/worker/node_size.h"
 
 #include "harness.h"
 

@@ -9,7 +9,7 @@
 find_package()
 {
 	deb=$(find "$cache/packages/$1" -name 'postgresql-*-scru64_*.deb' 2>/dev/null | head -n 1)
-	if [[ -z $deb || -n $(find debian doc examples plain sql src ./*.control ./*.md Makefile -type f ! -name '*.[os]*' ! -name '*.bc' -newer "$deb") ]]; then
+	if [[ -z $deb || -n $(find debian doc examples plain realm sql src ./*.control ./*.md Makefile -type f ! -name '*.[os]*' ! -name '*.bc' -newer "$deb") ]]; then
 		scripts/release "$1" || return
 		deb=$(find "$cache/packages/$1" -name 'postgresql-*-scru64_*.deb')
 	fi

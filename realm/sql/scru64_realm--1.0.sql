@@ -1,4 +1,4 @@
-/* sql/scru64_realm--1.0.sql */
+/* realm/sql/scru64_realm--1.0.sql */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION scru64_realm" to load this file. \quit
@@ -1013,7 +1013,7 @@ $$;
 
 -- The commit is acknowledged when it is on disk, and on those of synchronous standbys, whatever
 -- synchronous_commit is: a crash must not lose a lease that its holder uses.
-CREATE FUNCTION keep_durable() RETURNS void LANGUAGE c AS '$libdir/scru64', 'scru64_keep_durable';
+CREATE FUNCTION keep_durable() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_durable';
 
 -- Whoever waits for others needs snapshots taken after that, to see the leases and settings
 -- that those committed.
@@ -1032,7 +1032,7 @@ $$;
 -- The transaction ends in 15 seconds, and is not prepared. A caller that does not commit
 -- would hold others up; and a realm that is promoted relies on it that the ledger had each
 -- lease soon after its granted_at.
-CREATE FUNCTION keep_short() RETURNS void LANGUAGE c AS '$libdir/scru64', 'scru64_keep_short';
+CREATE FUNCTION keep_short() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_short';
 
 -- lease(), renew(), release() and split() begin with this.
 CREATE FUNCTION begin_call() RETURNS void LANGUAGE plpgsql AS $$

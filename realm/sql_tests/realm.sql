@@ -26,4 +26,4 @@ CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql
 ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
 CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
 	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
-\i sql_tests/error_of.sql
+\ir ../../sql_tests/error_of.sql

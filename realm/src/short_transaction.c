@@ -46,6 +46,8 @@
 #define TOO_LONG_DETAIL		"It is at most %d seconds. Nothing was leased, renewed, released or split."
 #define TOO_LONG_HINT		"Call the function in a transaction of its own, and commit at once."
 
+PG_MODULE_MAGIC;
+
 PG_FUNCTION_INFO_V1(scru64_keep_durable);
 PG_FUNCTION_INFO_V1(scru64_keep_short);
 

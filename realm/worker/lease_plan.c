@@ -8,7 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "pure/generator.h"
-#include "pure/lease_plan.h"
+#include "realm/worker/lease_plan.h"
 
 #define MSECS_PER_SEC		1000
 

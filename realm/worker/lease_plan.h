@@ -12,7 +12,7 @@
 #ifndef LEASE_PLAN_H
 #define LEASE_PLAN_H
 
-#include "pure/node_size.h"
+#include "realm/worker/node_size.h"
 
 #define CALL_TIMEOUT_MS		15000	/* longer than the realm's lock_timeout */
 #define RELEASE_TIMEOUT_MS	2500

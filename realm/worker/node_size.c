@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "pure/node_size.h"
+#include "realm/worker/node_size.h"
 
 static int
 clamp(const NodeSize *size, int node_id_size)

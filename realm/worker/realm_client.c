@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * realm.c
+ * realm_client.c
  *		Calls of a realm, the database that leases nodes to servers: by the lease worker, over
  *		libpq.
  *
@@ -36,9 +36,9 @@
 #include "utils/fmgrprotos.h"
 
 #include "clock.h"
-#include "lease_worker/realm.h"
 #include "pure/base36.h"
 #include "pure/node_spec.h"
+#include "realm/worker/realm_client.h"
 #include "type/id_time.h"
 
 /* The realm's error for a lease that has expired or was released */

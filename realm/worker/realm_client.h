@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
- * realm.h
+ * realm_client.h
  *		Calls of a realm: the database that leases nodes to servers.
  *
- * The lease worker gets, renews and releases leases here, over libpq.  realm.c says when a call
+ * The lease worker gets, renews and releases leases here, over libpq.  realm_client.c says when a call
  * ends, and which answers are good: no other answer changes a lease.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef REALM_H
-#define REALM_H
+#ifndef REALM_CLIENT_H
+#define REALM_CLIENT_H
 
 #include "libpq-fe.h"
 
@@ -56,4 +56,4 @@ extern bool realm_lease(RealmCall *call, LeaseRequest *request, HeldLease *lease
 extern bool realm_renew(RealmCall *call, int64 ttl_s, uint64 last_id, HeldLease *lease);
 extern bool realm_release(RealmCall *call, const HeldLease *lease, uint64 last_id);
 
-#endif							/* REALM_H */
+#endif							/* REALM_CLIENT_H */

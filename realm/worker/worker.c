@@ -7,7 +7,7 @@
  * The worker is a library of its own, linked with libpq, so that sessions never load libpq.
  * One background worker per server runs scru64_lease_main(): a loop that decides on the next
  * step (lease_plan.c) and takes it.  Each call of the realm has a short connection of its own
- * (realm.c).  Sessions are reached through worker_mailbox.h and leased_slot.h.
+ * (realm_client.c).  Sessions are reached through worker_mailbox.h and leased_slot.h.
  *
  * A step changes two places: the realm's ledger, and shared memory, where the slot of the
  * sessions and a copy of the lease change together.  If a worker ends by an error, the next
@@ -64,8 +64,8 @@
 
 #include "ceiling/ceiling.h"
 #include "clock.h"
-#include "lease_worker/realm.h"
-#include "pure/lease_plan.h"
+#include "realm/worker/lease_plan.h"
+#include "realm/worker/realm_client.h"
 #include "settings.h"
 #include "type/id_time.h"
 

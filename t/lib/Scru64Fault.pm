@@ -17,7 +17,6 @@ our @EXPORT = qw(
 	stop_at stop_clock try_node wait_for_flush wait_for_wal_writer with_clock
 );
 
-my ($lib_dir) = __FILE__ =~ m{^(.*)/};
 
 #
 # Files
@@ -38,14 +37,15 @@ sub replace_file
 # The server and its clock
 #
 
-# Compile a library of this folder that a server loads before its own.  Returns its path, or
+# Compile a library of the modules' folders that a server loads before its own.  Returns its path, or
 # nothing if there is no compiler, or if the server cannot load the library, as a server that is
 # built with the address sanitizer.
 sub compile_library
 {
 	my ($name, $dir) = @_;
 	my $library = "$dir/$name.so";
-	my $status = system('cc', '-shared', '-fPIC', '-o', $library, "$lib_dir/$name.c");
+	my ($source) = grep { -e } map { "$_/$name.c" } @INC;
+	my $status = system('cc', '-shared', '-fPIC', '-o', $library, $source);
 	my $errors = '';
 
 	return if $status == -1;

@@ -1,4 +1,4 @@
-# The mutants of heavy/mutants/table: src/ and the realm's SQL with one rule broken.
+# The mutants of heavy/mutants/table: src/ and realm/ with one rule broken.
 
 package Scru64Mutants;
 
@@ -45,11 +45,11 @@ sub realm_function
 	die "there is no function $function\n";
 }
 
-# The files of a folder of sources, or the functions, that a mutant changes, with their new texts.
+# The files of folders of sources, or the functions, that a mutant changes, with their new texts.
 # Dies if a place does not have the old text once, blanks aside.
 sub broken
 {
-	my ($mutant, $top, $src) = @_;
+	my ($mutant, $top, @folders) = @_;
 	my %text;
 
 	foreach my $edit (@{ $mutant->{edits} })
@@ -57,7 +57,7 @@ sub broken
 		my ($place, $old, $new) = @{$edit};
 		my $pattern = join('\s+', map { quotemeta } split(' ', $old));
 
-		$text{$place} //= $mutant->{finder} =~ /^realm / ? realm_function($top, $place) : text_of("$src/$place");
+		$text{$place} //= $mutant->{finder} =~ /^realm / ? realm_function($top, $place) : text_of(grep { -e } map { "$_/$place" } @folders);
 		die "$mutant->{name}: $place does not have \"$old\" once\n" if 1 != (() = $text{$place} =~ /$pattern/g);
 		$text{$place} =~ s/$pattern/$new/;
 	}

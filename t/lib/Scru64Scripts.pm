@@ -1,4 +1,4 @@
-# The scripts of an extension, in sql/: a base script, NAME--1.0.sql, and what each later version
+# The scripts of an extension, in sql/ or realm/sql/: a base script, NAME--1.0.sql, and what each later version
 # changes, NAME--1.0--1.1.sql.
 
 package Scru64Scripts;
@@ -14,7 +14,7 @@ our @EXPORT = qw(scripts_of versions_of);
 sub paths_of
 {
 	my ($top, $name) = @_;
-	my @paths = glob("$top/sql/$name--*.sql");
+	my @paths = glob("$top/{,realm/}sql/$name--*.sql");
 	my %place = map { $_ => /(\d+)\.(\d+)\.sql$/ ? $1 * 1000 + $2 : die "$_ has no version\n" } @paths;
 
 	@paths = sort { $place{$a} <=> $place{$b} } @paths;

@@ -61,7 +61,7 @@ sub current_libraries
 	my $lib = folder_of('pkglibdir');
 	my ($number) = slurp_file(dirname(__FILE__) . '/../../src/shmem/shared_parts.h') =~ /SHARED_MEMORY_VERSION "(.*)"/;
 
-	return libraries_of("$lib/scru64.so", "$lib/scru64_lease_$number.so");
+	return libraries_of("$lib/scru64.so", "$lib/scru64_realm.so", "$lib/scru64_lease_$number.so");
 }
 
 # Install libraries as packages do: a process that opens one has the old or the new one.
@@ -106,7 +106,7 @@ sub copy_sources
 				copy($_, $to) or die "could not copy $_: $!";
 			}
 		},
-		map { "$top/$_" } qw(src sql Makefile), map { basename($_) } glob("$top/*.control"));
+		map { "$top/$_" } qw(realm src sql Makefile), map { basename($_) } glob("$top/*.control"));
 	return $copy;
 }
 
@@ -130,7 +130,7 @@ sub built_libraries
 	IPC::Run::run([ 'make', '-s', '-j2', '-C', $copy, 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'), 'with_llvm=no' ],
 		'<', '/dev/null', '>', \$out, '2>&1')
 	  or die "could not build the library: $out";
-	return libraries_of("$copy/scru64.so", glob("$copy/src/lease_worker/scru64_lease_*.so"));
+	return libraries_of("$copy/scru64.so", "$copy/realm/scru64_realm.so", glob("$copy/realm/worker/scru64_lease_*.so"));
 }
 
 1;

@@ -8,7 +8,7 @@ use Scru64Test;
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
 
 my $top = "$FindBin::RealBin/../..";
-plan skip_all => 'the extension is not built here' if !-e "$top/scru64.so" || !glob("$top/src/lease_worker/scru64_lease_*.so");
+plan skip_all => 'the extension is not built here' if !-e "$top/scru64.so" || !glob("$top/realm/worker/scru64_lease_*.so");
 
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $node = new_node('main');
@@ -34,8 +34,8 @@ sub files
 
 ok(make('install'), 'installed');
 my $installed = files("$dir/");
-like($installed, qr/^755 \S+\/$_\.so$/m, "$_.so, with its permissions") foreach ('scru64', 'scru64_lease_\d+');
-like($installed, qr/^644 \S+\/$_$/m, "$_, with its permissions") foreach ('scru64.control', 'scru64--1.0.sql');
+like($installed, qr/^755 \S+\/$_\.so$/m, "$_.so, with its permissions") foreach ('scru64', 'scru64_realm', 'scru64_lease_\d+');
+like($installed, qr/^644 \S+\/$_$/m, "$_, with its permissions") foreach ('scru64.control', 'scru64--1.0.sql', 'scru64_realm.control', 'scru64_realm--1.0.sql');
 
 $node->start;
 

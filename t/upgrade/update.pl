@@ -10,7 +10,7 @@ use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
 use Scru64Versions;
 
-my @names = sort map { basename($_, '.control') } glob("$FindBin::RealBin/../../*.control");
+my @names = sort map { basename($_, '.control') } glob("$FindBin::RealBin/../../{,realm/}*.control");
 
 # A server that reads its extensions from a folder of ours
 my $installation = make_installation();
@@ -33,7 +33,7 @@ my %current = map { split(/\|/) } split(/\n/,
 sub lacks
 {
 	my ($name) = @_;
-	my ($requires) = slurp_file("$FindBin::RealBin/../../$name.control") =~ /^requires = '(.*)'/m;
+	my ($requires) = slurp_file(grep { -e } map { "$FindBin::RealBin/../../$_$name.control" } ('', 'realm/')) =~ /^requires = '(.*)'/m;
 
 	return grep { !$current{$_} } split(/, */, $requires // '');
 }

@@ -6,11 +6,11 @@
  * count.  CBMC proves, too, that no access is outside its memory, and no arithmetic undefined.
  */
 #include "pure/base36.h"
-#include "pure/lease_plan.h"
 #include "pure/generator.h"
 #include "pure/look_ahead.h"
 #include "pure/node_spec.h"
 #include "pure/watermark_rules.h"
+#include "realm/worker/lease_plan.h"
 
 #define PROOF(name, ...)	void prove_##name(__VA_ARGS__)
 #define given(condition)	__CPROVER_assume(condition)

@@ -8,7 +8,7 @@
 # second, from two sessions.
 
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;

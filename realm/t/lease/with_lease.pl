@@ -2,7 +2,7 @@
 # the blocks of doc/applications.md, "One lease a process", lease a node for each process.
 
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
 use IPC::Run;
 use Scru64Examples;
 use Scru64Test;
@@ -24,7 +24,7 @@ local $ENV{PATH} = "$dir:$ENV{PATH}";
 sub start_command
 {
 	my ($holder) = @_;
-	my $script = IPC::Run::start([ "$FindBin::RealBin/../../examples/with_lease", 8, $holder, 'bash', '-c',
+	my $script = IPC::Run::start([ "$FindBin::RealBin/../../../examples/with_lease", 8, $holder, 'bash', '-c',
 		"trap '>$dir/$holder.ended; exit 7' TERM; >$dir/$holder; while :; do sleep 0.1; done" ]);
 
 	ok(wait_until(sub { -e "$dir/$holder" }), "$holder: the command runs");
@@ -46,7 +46,7 @@ ok(wait_until(sub { -e "$dir/killed.ended" }), 'when the script is killed, the c
 #
 # Two processes by each block of the page: they have different nodes, and end with their leases.
 #
-my $top = "$FindBin::RealBin/../..";
+my $top = "$FindBin::RealBin/../../..";
 my @blocks = grep { ($_->{section} // '') eq 'One lease a process' } blocks_of("$top/doc/applications.md");
 my %programs = (
 	python => [ '/usr/bin/python3', 'python.py', '', q(

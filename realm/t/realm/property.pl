@@ -1,10 +1,10 @@
 # 2,000 random requests to a realm, while its clock moves on, stands still, leaps and goes back.
 # Each answer, and each row of the ledger, is as expected: a lease is of the smallest free block,
 # which the test finds by trying all blocks, and each refusal has its reason.
-# (t/realm/simulator shows that no ID is promised twice.)
+# (realm/t/realm/simulator shows that no ID is promised twice.)
 
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
 use Scru64Random;
 use Scru64Test;
 

@@ -4,7 +4,7 @@
 # Clocks stand still where they are set: times are seconds.
 
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
 use Scru64Fault;
 use Scru64Realm;
 use Scru64Test;
@@ -29,7 +29,7 @@ sub seconds_of
 # The table of waits in doc/realm.md
 #
 my $realm = start_realm('raised');
-my $page = slurp_file("$FindBin::RealBin/../../doc/realm.md");
+my $page = slurp_file("$FindBin::RealBin/../../../doc/realm.md");
 my @waits = $page =~ /^\|(?:up to |)(\d+ \w+)(?: or more,.*|)\|(\d[\w ]+)\|$/mg;
 my $longest = $waits[-1];
 

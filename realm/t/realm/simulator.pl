@@ -2,7 +2,7 @@
 # server is stopped.  A failover is the ledger as a standby last had it, under another
 # identity.  No two promises that holders have heard have an ID in common.
 #
-# The world is t/realm/simulator.sql.  An episode follows a template of t/realm/simulator_templates, a
+# The world is realm/t/realm/simulator.sql.  An episode follows a template of realm/t/realm/simulator_templates, a
 # row of steps, and chance decides the rest: how often, when, how long, who.  Chance keeps to
 # the conditions of doc/realm.md, "Failover and restore".
 #
@@ -12,7 +12,7 @@
 # mutant of heavy/mutants/table has to violate something, too.
 
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
 use Scru64Mutants;
 use Scru64Random;
 use Scru64Test;
@@ -22,7 +22,7 @@ use constant MUTANT_EPISODES => 1500;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
 
-my $top = "$FindBin::RealBin/../..";
+my $top = "$FindBin::RealBin/../../..";
 my $seed = seed_random();
 my $episodes = $ENV{SCRU64_REALM_EPISODES} || 600;
 my $seconds = $ENV{SCRU64_REALM_SECONDS};
@@ -34,9 +34,9 @@ $node->safe_psql('postgres', 'CREATE EXTENSION scru64_realm CASCADE');
 my $columns = $node->safe_psql('postgres', q(
 SELECT string_agg(attname, ', ') FROM pg_attribute
 WHERE attrelid = 'scru64_realm.ledger'::regclass AND attnum > 0 AND attgenerated = ''));
-my $simulator = slurp_file("$top/t/realm/simulator.sql") =~ s/:columns/$columns/gr;
+my $simulator = slurp_file("$top/realm/t/realm/simulator.sql") =~ s/:columns/$columns/gr;
 $simulator =~ s/^step (\w+):(.*?)(?=^\S)/CREATE FUNCTION step.$1() RETURNS void LANGUAGE sql AS \$\$ SELECT$2 \$\$;\n/gms;
-my %template = slurp_file("$top/t/realm/simulator_templates") =~ /^(\w+) (.*)$/mg;
+my %template = slurp_file("$top/realm/t/realm/simulator_templates") =~ /^(\w+) (.*)$/mg;
 $node->safe_psql('postgres', $simulator . join('', map { "INSERT INTO sim.template VALUES ('$template{$_}');\n" } sort keys %template));
 
 # Episodes from the seed on until enough are done, or one is a violation: how many, how many
