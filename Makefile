@@ -100,7 +100,7 @@ clean: clean-realm
 ifneq ($(REALM_REGRESS),)
 installcheck: installcheck-realm
 installcheck-realm:
-	$(MAKE) $(IN_REALM) installcheck REGRESS='$(REALM_REGRESS)' TAP_TESTS=
+	$(MAKE) $(IN_REALM) installcheck REGRESS='$(REALM_REGRESS)' TAP_TESTS= NO_TAP_TESTS=
 endif
 
 .PHONY: unit-check
