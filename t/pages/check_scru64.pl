@@ -2,7 +2,7 @@
 # servers that are well and in each state in which there is no ID, or soon will be none.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../realm/t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../realm/t/lib";
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;

@@ -1,7 +1,7 @@
 # A realm that is away, or refuses; and servers that are copies of one another.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use IO::Socket::UNIX;
 use List::Util qw(max);
 use Scru64Fault;

@@ -2,7 +2,7 @@
 # sees what, configured nodes, and what ends and what keeps a lease.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use File::Find;
 use List::Util qw(uniq);
 use Scru64Fault;

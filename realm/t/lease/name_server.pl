@@ -2,7 +2,7 @@
 # worker.  With hostaddr, the worker asks no name server.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;

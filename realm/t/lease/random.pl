@@ -7,7 +7,7 @@
 # SCRU64_LEASE_FAULTS: for how many seconds, 30 without it; SCRU64_SEED: which.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Proxy;

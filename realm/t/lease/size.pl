@@ -8,7 +8,7 @@
 # second, from two sessions.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;

@@ -2,7 +2,7 @@
 # then, though the realm is away, and goes on after all IDs of its primary.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;

@@ -3,7 +3,7 @@
 # for the simulator (unit_tests/sim/).
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;

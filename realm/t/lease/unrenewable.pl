@@ -3,7 +3,7 @@
 # asked for again is the same or another request.  And a realm that is another one.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Lease;
 use Scru64Test;

@@ -2,7 +2,7 @@
 # the blocks of doc/applications.md, "One lease a process", lease a node for each process.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use IPC::Run;
 use Scru64Examples;
 use Scru64Test;

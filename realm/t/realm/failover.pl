@@ -6,7 +6,7 @@
 # after 0.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Realm;
 use Scru64Test;

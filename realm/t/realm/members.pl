@@ -2,7 +2,7 @@
 # left open, arguments that are long.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Realm;
 use Scru64Test;

@@ -4,7 +4,7 @@
 # (realm/t/realm/simulator shows that no ID is promised twice.)
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Random;
 use Scru64Test;
 

@@ -4,7 +4,7 @@
 # Clocks stand still where they are set: times are seconds.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Fault;
 use Scru64Realm;
 use Scru64Test;

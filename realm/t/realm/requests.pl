@@ -1,7 +1,7 @@
 # Many clients at a realm at the same time.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Realm;
 use Scru64Test;
 

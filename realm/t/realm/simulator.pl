@@ -12,7 +12,7 @@
 # mutant of heavy/mutants/table has to violate something, too.
 
 use FindBin;
-use lib map { "$FindBin::RealBin/../$_" } qw(lib ../../t/lib);
+use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Mutants;
 use Scru64Random;
 use Scru64Test;
