@@ -36,12 +36,12 @@ sub mutants
 	return @mutants;
 }
 
-# The statement that creates a function of the realm, the last one that the scripts have
+# The statement that creates a function of the realm, without its first words
 sub realm_function
 {
 	my ($top, $function) = @_;
 
-	return $1 if scripts_of($top, 'scru64_realm') =~ /.*^CREATE (?:OR REPLACE )?(FUNCTION (?:scru64_realm\.)?\Q$function\E\(.*?)(?=^(?:CREATE|COMMENT|SELECT|--))/ms;
+	return $1 if realm_functions($top) =~ /^CREATE OR REPLACE (FUNCTION (?:scru64_realm\.)?\Q$function\E\(.*?)(?=^(?:CREATE|COMMENT|--)|\z)/ms;
 	die "there is no function $function\n";
 }
 

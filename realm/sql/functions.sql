@@ -1,82 +1,43 @@
-/* realm/sql/scru64_realm--1.0.sql */
-
--- complain if script is sourced in psql, rather than via CREATE EXTENSION
-\echo Use "CREATE EXTENSION scru64_realm" to load this file. \quit
-
 -- ---------------------------------------------------------------------------
--- Schemas
+-- The functions: the current text of each
 --
--- scru64_realm is for people, scru64_realm_internal for its functions. This script
--- creates both, and so they belong to the extension: a schema of such a name that
--- exists already, perhaps with functions for the unwary in it, is an error; DROP
--- EXTENSION drops them; and pg_dump leaves them to CREATE EXTENSION. The control file
--- says pg_catalog only because CREATE EXTENSION wants a schema that exists. Nothing is
--- put there.
+-- Each script runs this, that of a new realm and those of updates. A function whose result or
+-- parameters change is dropped before, by the update.
 --
--- The script may run with more rights than its caller has. In the end it makes the caller
--- the owner of everything, so that functions that run with their owner's rights have no
--- more than the caller.
+-- No function depends on its caller's search_path. Names in an SQL body are bound when it is
+-- created, and SET would keep it from being inlined. The other functions look names up when
+-- they run: in pg_catalog, then in the two schemas, where only the owner can create anything.
+-- Those that others call have a time zone too, so that a day has 24 hours, and a format for
+-- the times in their messages.
+--
+-- The first ones are created while PostgreSQL's own names are the only ones: an update may run
+-- with more rights than the owner has, who may have made anything in the two schemas.
 -- ---------------------------------------------------------------------------
 
-CREATE SCHEMA scru64_realm AUTHORIZATION @extowner@;
-CREATE SCHEMA scru64_realm_internal AUTHORIZATION @extowner@;
-
-COMMENT ON SCHEMA scru64_realm IS 'node specs of a SCRU64 realm, leased';
-COMMENT ON SCHEMA scru64_realm_internal IS 'what the functions of scru64_realm need; not to be called';
-
--- ---------------------------------------------------------------------------
--- The ledger: who had which node and when
---
--- A node owns a range of node_ctr values, from its node_id with a counter of 0
--- to just below the next node_id. Two leases may share any of it only at different
--- times: an exclusion constraint says so, and no function below can break it.
---
--- The IDs of a lease are of the ticks after granted_at, up to its end. The next lease of
--- any of its node_ctr values is granted at occupied_until or later. So it begins above
--- all IDs of the lease before, and the realm need not know them.
--- ---------------------------------------------------------------------------
-
--- Changes that use the clock are numbered in the order in which they read it. They may commit in
--- another order, but a transaction is short: the last one that a standby knows began at most 15
--- seconds before its last commit, wherever the clock was. The numbers are in the rows,
--- because a dump reads sequences later than rows.
-CREATE SEQUENCE scru64_realm_internal.change;
-
-CREATE TABLE scru64_realm.ledger (
-	lease_id uuid NOT NULL,
-	node_id integer NOT NULL,
-	node_id_size integer NOT NULL,
-	holder text NOT NULL,
-	role name NOT NULL DEFAULT session_user,
-	ttl interval,
-	within text,
-	granted_at timestamptz NOT NULL,
-	expires_at timestamptz NOT NULL,
-	endless_since timestamptz,
-	revoked_at timestamptz,
-	released_at timestamptz,
-	occupied_until timestamptz NOT NULL,
-	clock_reading timestamptz NOT NULL,
-	change bigint NOT NULL DEFAULT pg_catalog.nextval('scru64_realm_internal.change'),
-	last_id scru64 NOT NULL,
-	parent uuid
-);
+-- The node specs in the configuration files of this server: a session may have another
+-- value. Only superusers see the files. So this function, alone, has more rights than the
+-- extension's owner has, and looks no name up in the owner's schemas.
+CREATE OR REPLACE FUNCTION scru64_realm_internal.server_node_specs() RETURNS SETOF text LANGUAGE sql
+	SECURITY DEFINER ROWS 1 SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT f.setting FROM pg_file_settings AS f WHERE lower(f.name) = 'scru64.node_spec';
+END;
 
 -- node_ctr values of a node
-CREATE FUNCTION scru64_realm_internal.node_ctr_range(node_id integer, node_id_size integer) RETURNS int4range
+CREATE OR REPLACE FUNCTION scru64_realm_internal.node_ctr_range(node_id integer, node_id_size integer) RETURNS int4range
 	LANGUAGE sql IMMUTABLE STRICT
 	RETURN pg_catalog.int4range(
 		node_id OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) node_id_size),
 		(node_id OPERATOR(pg_catalog.+) 1) OPERATOR(pg_catalog.<<) (24 OPERATOR(pg_catalog.-) node_id_size));
 
 -- node_ctr values of the node of a node spec
-CREATE FUNCTION scru64_realm_internal.node_ctr_range(node_spec text) RETURNS int4range
+CREATE OR REPLACE FUNCTION scru64_realm_internal.node_ctr_range(node_spec text) RETURNS int4range
 	LANGUAGE sql IMMUTABLE STRICT
 	RETURN (SELECT scru64_realm_internal.node_ctr_range(n.node_id, n.node_id_size) FROM scru64_parse_node_spec(node_spec) AS n);
 
 -- scru64_generators() of this version: an update of extension scru64 may drop that function, and
 -- make one with more columns, which only members of pg_monitor may call.
-CREATE FUNCTION scru64_realm_internal.scru64_generators(
+CREATE OR REPLACE FUNCTION scru64_realm_internal.scru64_generators(
 	OUT node_id integer,
 	OUT node_id_size integer,
 	OUT last_id scru64,
@@ -89,7 +50,7 @@ CREATE FUNCTION scru64_realm_internal.scru64_generators(
 ) RETURNS SETOF record AS '$libdir/scru64' LANGUAGE C ROWS 10;
 
 -- The nodes that this server has generated IDs of, and the ID after which each continues
-CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint)
+CREATE OR REPLACE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint)
 	RETURNS SETOF record LANGUAGE sql ROWS 10
 BEGIN ATOMIC
 	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size),
@@ -97,160 +58,19 @@ BEGIN ATOMIC
 	FROM scru64_realm_internal.scru64_generators() AS g, scru64_parse_node_spec(g.node_spec) AS n;
 END;
 
--- From here on PostgreSQL's own names come first, and then those of this script, which go
--- to scru64_realm_internal if they say nothing else.
+-- From here on PostgreSQL's own names come first, and then those of these scripts, which go to
+-- scru64_realm_internal if they say nothing else.
 SET LOCAL search_path = scru64_realm_internal, scru64_realm, pg_temp;
--- The end of this script compares a name.
-SET LOCAL quote_all_identifiers = off;
 
-ALTER TABLE ledger
-	ALTER lease_id SET DEFAULT gen_random_uuid(),
-	ADD node_ctr_range int4range NOT NULL GENERATED ALWAYS AS
-		(int4range(node_id << (24 - node_id_size), (node_id + 1) << (24 - node_id_size))) STORED,
-	ADD occupied tstzrange NOT NULL GENERATED ALWAYS AS
-		(tstzrange(granted_at, occupied_until)) STORED,
-	ADD PRIMARY KEY (lease_id),
-	ADD CONSTRAINT ledger_never_twice EXCLUDE USING gist (node_ctr_range WITH &&, occupied WITH &&),
-	ADD CHECK (node_id_size BETWEEN 1 AND 23),
-	ADD CHECK (node_id BETWEEN 0 AND (1 << node_id_size) - 1),
-	ADD CHECK (char_length(holder) BETWEEN 1 AND 200),
-	ADD CHECK (isfinite(granted_at)),
-	ADD CHECK (granted_at < expires_at),
-	ADD CHECK ((expires_at = 'infinity') = (endless_since IS NOT NULL)),
-	-- by release, or by a split
-	ADD CHECK (released_at BETWEEN granted_at AND expires_at),
-	-- an end, and after it the guard time, except for a lease that was split
-	ADD CHECK (coalesce(released_at, expires_at) <= occupied_until),
-	ADD CHECK (ttl > '0'),
-	ADD CHECK (((last_id::bigint) & 16777215)::integer <@ node_ctr_range),
-	ADD CHECK ((last_id::bigint) >> 24 > 0),
-	ADD CHECK (parent <> lease_id);
-
--- What is occupied now, out of a long history; what came out of a split
-CREATE INDEX ledger_occupied_until ON ledger (occupied_until) INCLUDE (node_ctr_range, granted_at);
-CREATE INDEX ledger_parent ON ledger (parent) WHERE parent IS NOT NULL;
-
-COMMENT ON TABLE ledger IS 'all leases, with those that have ended; lease_id is the holder''s secret';
-COMMENT ON COLUMN ledger.lease_id IS 'secret that renews, releases and splits the lease';
-COMMENT ON COLUMN ledger.node_id IS 'node_id of the node';
-COMMENT ON COLUMN ledger.node_id_size IS 'bits of the node_id';
-COMMENT ON COLUMN ledger.holder IS 'who has it, as given to lease()';
-COMMENT ON COLUMN ledger.role IS 'who has leased it: the role of the session';
-COMMENT ON COLUMN ledger.ttl IS 'as asked for; null: the longest';
-COMMENT ON COLUMN ledger.within IS 'as asked for';
-COMMENT ON COLUMN ledger.granted_at IS 'start of the lease: its IDs are of later ticks than this one';
-COMMENT ON COLUMN ledger.expires_at IS 'end of the lease, unless it is renewed or released before';
-COMMENT ON COLUMN ledger.endless_since IS 'since when it has no end; null if it has one';
-COMMENT ON COLUMN ledger.revoked_at IS 'when it was revoked: it is not renewed; null if it was not';
-COMMENT ON COLUMN ledger.released_at IS 'when it was released or split; null if it was not';
-COMMENT ON COLUMN ledger.occupied_until IS 'time from which the node may be leased again: end and guard time';
-COMMENT ON COLUMN ledger.clock_reading IS 'the time on the clock when it was granted or last changed';
-COMMENT ON COLUMN ledger.change IS 'number of that change';
-COMMENT ON COLUMN ledger.last_id IS 'last ID reported by the holder, or the one after which the lease began';
-COMMENT ON COLUMN ledger.parent IS 'lease that was split into this one; it may have been pruned since';
-COMMENT ON COLUMN ledger.node_ctr_range IS 'node_ctr values of the node';
-COMMENT ON COLUMN ledger.occupied IS 'when no other lease may have the node';
-
--- ---------------------------------------------------------------------------
--- Settings
---
--- A table, because every caller could SET a parameter. CREATE EXTENSION makes its
--- row; the row of a dump takes its place, so that a realm that is restored is the
--- realm that was dumped.
--- ---------------------------------------------------------------------------
-
-CREATE TABLE scru64_realm.settings (
-	only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-	realm_id uuid NOT NULL DEFAULT gen_random_uuid(),
-	made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	guard interval NOT NULL DEFAULT '30 seconds' CHECK (guard BETWEEN '0' AND '1 day'),
-	max_ttl interval NOT NULL DEFAULT '1 hour' CHECK (max_ttl > '0'),
-	first_ttl interval NOT NULL DEFAULT '131 seconds' CHECK (first_ttl > '0'),
-	next_max_ttl interval,
-	next_first_ttl interval,
-	next_from timestamptz,
-	CHECK (num_nulls(next_max_ttl, next_first_ttl, next_from) IN (0, 3))
-);
-
-COMMENT ON TABLE settings IS 'which realm this is, and its settings; see set_guard(), set_max_ttl(), set_first_ttl()';
-COMMENT ON COLUMN settings.only_row IS 'true: there is one row';
-COMMENT ON COLUMN settings.realm_id IS 'name of this realm, made by CREATE EXTENSION and kept by dumps';
-COMMENT ON COLUMN settings.made_at IS 'when CREATE EXTENSION made it';
-COMMENT ON COLUMN settings.guard IS 'time from the end of a lease to the next one of the same node';
-COMMENT ON COLUMN settings.max_ttl IS 'how far from now on a lease may be promised';
-COMMENT ON COLUMN settings.first_ttl IS 'how far a new lease may be';
-COMMENT ON COLUMN settings.next_max_ttl IS 'max_ttl as it was raised; null if it was not';
-COMMENT ON COLUMN settings.next_first_ttl IS 'first_ttl with that';
-COMMENT ON COLUMN settings.next_from IS 'from when those two count';
-
-CREATE FUNCTION replace_settings() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Trigger on settings
+CREATE OR REPLACE FUNCTION replace_settings() RETURNS trigger LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	DELETE FROM settings;
 	RETURN NEW;
 END
 $$;
-
-CREATE TRIGGER one_row BEFORE INSERT ON settings FOR EACH ROW EXECUTE FUNCTION replace_settings();
-
-INSERT INTO settings DEFAULT VALUES;
-
--- ---------------------------------------------------------------------------
--- Locks and marks: for the functions only
--- ---------------------------------------------------------------------------
-
--- Locks: tables of the owner's, and not advisory locks, which anybody could take.
---
--- A call that changes a lease takes the weakest lock on allocator before it reads the
--- settings and the clock. The owner's functions take the strongest: then no call uses
--- older settings. A call that looks for a free node locks turn, if that can be had soon,
--- only so that not all of them look at the same node. The order is: allocator, settings, turn.
-CREATE TABLE allocator ();
-CREATE TABLE turn ();
-
--- Marks: what a realm has to remember of its own past. They are sequences because those
--- keep what was written also when the transaction fails: the lease() that notices a
--- failover is refused, and the next one must not begin to wait anew.
---
--- Times are microseconds since 1970; the greatest number is infinity.
-CREATE SEQUENCE last_identity MINVALUE 0;			-- identity() of the realm that granted the last lease
-CREATE SEQUENCE last_timeline MINVALUE 0;			-- its timeline()
-CREATE SEQUENCE pruned_until MINVALUE 0;			-- end of all leases that prune() has deleted
-
--- The last failover: the realm found itself promoted, restored or copied
-CREATE SEQUENCE reason MINVALUE 0;					-- identity() then; 1: something_was_lost() was called; 0: there was none
-CREATE SEQUENCE noticed_at MINVALUE 0;				-- when it was noticed
-CREATE SEQUENCE known_until MINVALUE 0;				-- what the clock is known to have been at the last change before that
-CREATE SEQUENCE granting_from MINVALUE 0;			-- end of all leases whose grants may have been lost then
-CREATE SEQUENCE lost_until MINVALUE 0;				-- end of all leases whose renewals may have been lost then
-
--- The one before that, for nothing_was_lost()
-CREATE SEQUENCE noticed_at_before MINVALUE 0;
-CREATE SEQUENCE known_until_before MINVALUE 0;
-CREATE SEQUENCE granting_from_before MINVALUE 0;
-CREATE SEQUENCE lost_until_before MINVALUE 0;
-
-CREATE TYPE failover AS (
-	noticed_at timestamptz,
-	known_until timestamptz,
-	granting_from timestamptz,
-	lost_until timestamptz
-);
-
--- pg_dump includes what is in them.
-DO $do$
-DECLARE
-	relation regclass;
-BEGIN
-	FOR relation IN
-		SELECT c.oid FROM pg_class AS c
-		WHERE c.relnamespace = 'scru64_realm_internal'::regnamespace AND c.relkind = 'S'
-			OR c.oid IN ('ledger'::regclass, 'settings'::regclass)
-		ORDER BY c.oid
-	LOOP
-		PERFORM pg_extension_config_dump(relation, '');
-	END LOOP;
-END
-$do$;
 
 -- ---------------------------------------------------------------------------
 -- For holders: lease, renew, release, split
@@ -258,7 +78,7 @@ $do$;
 
 -- If another transaction that has not ended yet has changed a lease of the node that looks
 -- free, it waits a bit and turns to another node.
-CREATE FUNCTION scru64_realm.lease(
+CREATE OR REPLACE FUNCTION scru64_realm.lease(
 	node_id_size integer,
 	holder text,
 	ttl interval DEFAULT NULL,
@@ -272,6 +92,7 @@ CREATE FUNCTION scru64_realm.lease(
 	OUT realm_clock timestamptz
 )
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '10s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 DECLARE
@@ -349,7 +170,7 @@ COMMENT ON FUNCTION scru64_realm.lease
 
 -- It never takes back a promise: a holder that misses the answer to this call uses the
 -- answer before.
-CREATE FUNCTION scru64_realm.renew(
+CREATE OR REPLACE FUNCTION scru64_realm.renew(
 	lease_id uuid,
 	ttl interval DEFAULT NULL,
 	last_id ledger.last_id%TYPE DEFAULT NULL,
@@ -358,6 +179,7 @@ CREATE FUNCTION scru64_realm.renew(
 	OUT realm_clock timestamptz
 )
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '10s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 DECLARE
@@ -401,8 +223,9 @@ COMMENT ON FUNCTION scru64_realm.renew IS 'let an active lease last for ttl from
 -- The IDs end at last_id. So the node is occupied for the guard time, or until the tick
 -- after last_id if that is later, but no longer than before: by then it may be leased to
 -- somebody else.
-CREATE FUNCTION scru64_realm.release(lease_id uuid, last_id ledger.last_id%TYPE DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION scru64_realm.release(lease_id uuid, last_id ledger.last_id%TYPE DEFAULT NULL) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '10s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 DECLARE
@@ -420,7 +243,7 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.release IS 'end an active lease whose IDs end at last_id';
 
-CREATE FUNCTION scru64_realm.split(
+CREATE OR REPLACE FUNCTION scru64_realm.split(
 	INOUT lease_id uuid,
 	node_id_size integer,
 	last_id ledger.last_id%TYPE DEFAULT NULL,
@@ -429,6 +252,7 @@ CREATE FUNCTION scru64_realm.split(
 	OUT expires_at timestamptz
 ) RETURNS SETOF record
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER ROWS 16 SET lock_timeout = '10s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 DECLARE
@@ -478,8 +302,9 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.split IS 'turn an active lease into leases of longer node_ids inside it';
 
-CREATE FUNCTION scru64_realm.realm_id() RETURNS uuid
+CREATE OR REPLACE FUNCTION scru64_realm.realm_id() RETURNS uuid
 	LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 BEGIN
 	RETURN (SELECT s.realm_id FROM settings AS s);
@@ -489,24 +314,23 @@ $$;
 COMMENT ON FUNCTION scru64_realm.realm_id() IS 'which realm this is: made by CREATE EXTENSION, kept by dumps';
 
 -- ---------------------------------------------------------------------------
--- For members of pg_monitor
---
--- The views show no lease_id. Reading them takes EXECUTE on clock() and free(), too.
+-- For the views
 -- ---------------------------------------------------------------------------
 
 -- Not now(): a lease that is taken late in a transaction begins late.
-CREATE FUNCTION scru64_realm.clock() RETURNS timestamptz
+CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz
 	LANGUAGE sql VOLATILE PARALLEL SAFE
 	RETURN clock_timestamp();
 
 COMMENT ON FUNCTION scru64_realm.clock() IS 'the time, for everything here';
 
-CREATE FUNCTION scru64_realm.free(
+CREATE OR REPLACE FUNCTION scru64_realm.free(
 	clock timestamptz,
 	until timestamptz,
 	region int4range DEFAULT '[0,16777216)'
 ) RETURNS int4multirange
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 BEGIN
 	RETURN int4multirange(region) - coalesce((SELECT range_agg(b.node_ctr_range) FROM busy(region, clock, until) AS b), '{}');
@@ -514,52 +338,6 @@ END
 $$;
 
 COMMENT ON FUNCTION scru64_realm.free IS 'node_ctr values in a region that can be leased from now until a time';
-
-CREATE VIEW scru64_realm.leases WITH (security_barrier) AS
-	SELECT l.node_id, l.node_id_size, l.node_id || '/' || l.node_id_size AS node, l.holder, l.role,
-		   l.granted_at, l.expires_at, l.revoked_at, l.last_id
-	FROM ledger AS l, clock() AS clock
-	WHERE l.occupied_until > clock AND l.expires_at > clock AND l.released_at IS NULL
-	ORDER BY l.node_ctr_range;
-
-COMMENT ON VIEW leases IS 'active leases, without their lease_ids';
-COMMENT ON COLUMN leases.node_id IS 'node_id of the node';
-COMMENT ON COLUMN leases.node_id_size IS 'bits of the node_id';
-COMMENT ON COLUMN leases.node IS 'both, as in a node spec';
-COMMENT ON COLUMN leases.holder IS 'who has it, as given to lease()';
-COMMENT ON COLUMN leases.role IS 'who has leased it: the role of the session';
-COMMENT ON COLUMN leases.granted_at IS 'start of the lease';
-COMMENT ON COLUMN leases.expires_at IS 'end of the lease, unless it is renewed or released before';
-COMMENT ON COLUMN leases.revoked_at IS 'when it was revoked: it is not renewed; null if it was not';
-COMMENT ON COLUMN leases.last_id IS 'last ID reported by the holder, or the one after which the lease began';
-
-CREATE VIEW scru64_realm.roles WITH (security_barrier) AS
-	SELECT l.role, count(*) AS leases, sum(1 << (24 - l.node_id_size)) AS node_ctr_values,
-		   round(sum(1 << (24 - l.node_id_size)) * 100.0 / 16777216, 2) AS percent
-	FROM leases AS l
-	GROUP BY l.role
-	ORDER BY l.role;
-
-COMMENT ON VIEW roles IS 'who has how many active leases';
-COMMENT ON COLUMN roles.role IS 'who has leased them: the role of the session';
-COMMENT ON COLUMN roles.leases IS 'how many are active';
-COMMENT ON COLUMN roles.node_ctr_values IS 'how many node_ctr values they have together';
-COMMENT ON COLUMN roles.percent IS 'how much of the realm that is';
-
-CREATE VIEW scru64_realm.capacity WITH (security_barrier) AS
-	WITH gap AS MATERIALIZED (
-		SELECT gap FROM clock() AS clock, unnest(free(clock, clock + interval '24 hours')) AS gap
-	)
-	SELECT size AS node_id_size,
-		   coalesce(sum(greatest(0, (upper(gap) >> (24 - size)) -
-									((lower(gap) + (1 << (24 - size)) - 1) >> (24 - size)))), 0) AS available
-	FROM generate_series(1, 23) AS size LEFT JOIN gap ON true
-	GROUP BY size
-	ORDER BY size;
-
-COMMENT ON VIEW capacity IS 'how many nodes of each size could be leased now, for a day';
-COMMENT ON COLUMN capacity.node_id_size IS 'bits of the node_id';
-COMMENT ON COLUMN capacity.available IS 'nodes of this size that are free, if no others were leased';
 
 -- ---------------------------------------------------------------------------
 -- For the owner
@@ -571,8 +349,9 @@ COMMENT ON COLUMN capacity.available IS 'nodes of this size that are free, if no
 -- ---------------------------------------------------------------------------
 
 -- It waits for calls, so that nothing escapes it that they lease or split meanwhile.
-CREATE FUNCTION scru64_realm.revoke(lease_id uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION scru64_realm.revoke(lease_id uuid) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 DECLARE
@@ -589,8 +368,9 @@ $$;
 COMMENT ON FUNCTION scru64_realm.revoke(uuid) IS 'have an active lease, or all that it was split into, not be renewed; returns how many';
 
 -- A lease_id that is written as a literal is a text, too.
-CREATE FUNCTION scru64_realm.revoke(holder text) RETURNS bigint
+CREATE OR REPLACE FUNCTION scru64_realm.revoke(holder text) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 DECLARE
@@ -604,8 +384,9 @@ $$;
 
 COMMENT ON FUNCTION scru64_realm.revoke(text) IS 'have active leases of a holder, or with this lease_id, not be renewed; returns how many';
 
-CREATE FUNCTION scru64_realm.set_guard(guard interval, even_if_unsafe boolean DEFAULT false) RETURNS void
+CREATE OR REPLACE FUNCTION scru64_realm.set_guard(guard interval, even_if_unsafe boolean DEFAULT false) RETURNS void
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 BEGIN
@@ -625,8 +406,9 @@ $$;
 COMMENT ON FUNCTION scru64_realm.set_guard(interval, boolean)
 	IS 'set the guard time, for leases that are granted, renewed or ended from now on';
 
-CREATE FUNCTION scru64_realm.set_max_ttl(max_ttl interval) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION scru64_realm.set_max_ttl(max_ttl interval) RETURNS timestamptz
 	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 BEGIN
 	RETURN set_ttls(max_ttl, NULL);
@@ -636,8 +418,9 @@ $$;
 COMMENT ON FUNCTION scru64_realm.set_max_ttl(interval)
 	IS 'set how far from now on leases are promised at most; returns from when that counts';
 
-CREATE FUNCTION scru64_realm.set_first_ttl(first_ttl interval) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION scru64_realm.set_first_ttl(first_ttl interval) RETURNS timestamptz
 	LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 BEGIN
 	RETURN set_ttls(NULL, first_ttl);
@@ -648,8 +431,9 @@ COMMENT ON FUNCTION scru64_realm.set_first_ttl(interval)
 	IS 'set how far new leases are promised at most; returns from when that counts';
 
 -- It takes back the last failover only: what was lost in the one before is still lost.
-CREATE FUNCTION scru64_realm.nothing_was_lost() RETURNS timestamptz
+CREATE OR REPLACE FUNCTION scru64_realm.nothing_was_lost() RETURNS timestamptz
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '2s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 DECLARE
 	failover failover;
@@ -669,8 +453,9 @@ COMMENT ON FUNCTION scru64_realm.nothing_was_lost()
 	IS 'have a realm that was promoted, restored or copied not wait for that; returns since when nothing was lost';
 
 -- For what note_failover() cannot notice. Leases of any age may be lost.
-CREATE FUNCTION scru64_realm.something_was_lost(until timestamptz DEFAULT NULL) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION scru64_realm.something_was_lost(until timestamptz DEFAULT NULL) RETURNS timestamptz
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '60s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 DECLARE
 	failover failover;
@@ -693,8 +478,9 @@ COMMENT ON FUNCTION scru64_realm.something_was_lost(timestamptz)
 -- It keeps the end of the last one: if the clock went back behind that, a node could be
 -- leased for a time for which one of them had it. And it keeps the last change while a
 -- later reading is known, which would pass for the last one's.
-CREATE FUNCTION scru64_realm.prune(older_than interval) RETURNS bigint
+CREATE OR REPLACE FUNCTION scru64_realm.prune(older_than interval) RETURNS bigint
 	LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET lock_timeout = '20s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
 AS $$
 #variable_conflict error
 DECLARE
@@ -744,7 +530,7 @@ COMMENT ON FUNCTION scru64_realm.prune(interval) IS 'delete leases that ended lo
 
 -- The settings at a time. A raise counts for grants when the realm has had it for so long
 -- that any standby that is promoted has it, too; for leases that may be lost, at once.
-CREATE FUNCTION limits(
+CREATE OR REPLACE FUNCTION limits(
 	clock timestamptz,
 	OUT slack interval,				-- greater than the difference of clocks
 	OUT max_ttl interval,
@@ -764,12 +550,12 @@ END;
 -- How far a lease may be promised. The older it is, the farther: a lease that its holder
 -- does not release then costs about its own lifetime, and a realm that has lost a new one need
 -- not wait long.
-CREATE FUNCTION cap(granted_at timestamptz, clock timestamptz) RETURNS timestamptz LANGUAGE sql
+CREATE OR REPLACE FUNCTION cap(granted_at timestamptz, clock timestamptz) RETURNS timestamptz LANGUAGE sql
 	RETURN (SELECT clock + least(l.max_ttl, greatest(l.first_ttl, clock - granted_at)) FROM limits(clock) AS l);
 
 -- The end of a lease, as its holder gets to know it. A lease without end occupies its node
 -- without end at once, but is reported so only when any standby that is promoted has it.
-CREATE FUNCTION reported_end(lease ledger, clock timestamptz, cap timestamptz) RETURNS timestamptz LANGUAGE sql
+CREATE OR REPLACE FUNCTION reported_end(lease ledger, clock timestamptz, cap timestamptz) RETURNS timestamptz LANGUAGE sql
 	RETURN CASE WHEN isfinite(lease.expires_at) THEN lease.expires_at
 		WHEN clock > lease.endless_since + (SELECT l.max_ttl + l.slack FROM limits(clock) AS l) THEN 'infinity'
 		ELSE cap END;
@@ -777,14 +563,14 @@ CREATE FUNCTION reported_end(lease ledger, clock timestamptz, cap timestamptz) R
 -- The same time, whatever the calendar says: months and days of either sign are compared in
 -- one way and added to a time in another one. interval has an infinity only from PostgreSQL 17
 -- on, so a thousand years and more mean the same.
-CREATE FUNCTION in_seconds(duration interval) RETURNS interval LANGUAGE sql IMMUTABLE STRICT
+CREATE OR REPLACE FUNCTION in_seconds(duration interval) RETURNS interval LANGUAGE sql IMMUTABLE STRICT
 	RETURN make_interval(secs => least(greatest(extract(epoch FROM duration), -31557600000), 31557600000)::float8);
 
-CREATE FUNCTION is_endless(duration interval) RETURNS boolean LANGUAGE sql IMMUTABLE
+CREATE OR REPLACE FUNCTION is_endless(duration interval) RETURNS boolean LANGUAGE sql IMMUTABLE
 	RETURN coalesce(in_seconds(duration) = in_seconds('1000 years'), false);
 
 -- What a caller says, in seconds; error if it is not between these two.
-CREATE FUNCTION check_duration(
+CREATE OR REPLACE FUNCTION check_duration(
 	name text,
 	duration interval,
 	shortest interval,
@@ -793,6 +579,7 @@ CREATE FUNCTION check_duration(
 	hint text
 ) RETURNS interval
 	LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
 BEGIN
 	IF in_seconds(duration) BETWEEN shortest AND in_seconds(longest) THEN
@@ -805,15 +592,15 @@ $$;
 
 -- The timestamp of IDs that are generated at a time, in ticks of 256 ms since 1970.
 -- Later times have the last timestamp of all.
-CREATE FUNCTION tick(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT
+CREATE OR REPLACE FUNCTION tick(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT
 	RETURN least(floor(extract(epoch FROM at) * 1000 / 256), 282429536479);
 
-CREATE FUNCTION tick_start(tick bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT
+CREATE OR REPLACE FUNCTION tick_start(tick bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT
 	RETURN timestamptz 'epoch' + tick * interval '256 ms';
 
 -- The ID after which a lease begins: the last one that its node could have in the tick
 -- of granted_at
-CREATE FUNCTION start(node_ctr_range int4range, granted_at timestamptz) RETURNS ledger.last_id%TYPE
+CREATE OR REPLACE FUNCTION start(node_ctr_range int4range, granted_at timestamptz) RETURNS ledger.last_id%TYPE
 	LANGUAGE sql IMMUTABLE STRICT
 	RETURN tick(granted_at) << 24 | (upper(node_ctr_range) - 1);
 
@@ -821,38 +608,36 @@ CREATE FUNCTION start(node_ctr_range int4range, granted_at timestamptz) RETURNS 
 -- Internal: failovers
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION remembered(name text) RETURNS timestamptz LANGUAGE sql
+CREATE OR REPLACE FUNCTION remembered(name text) RETURNS timestamptz LANGUAGE sql
 	RETURN (SELECT CASE WHEN us < 9223372036854775807 THEN timestamptz 'epoch' + us * interval '1 us' ELSE 'infinity' END
 			FROM coalesce(pg_sequence_last_value(('scru64_realm_internal.' || name)::regclass), 0) AS us);
 
-CREATE FUNCTION remember(name text, at timestamptz) RETURNS bigint LANGUAGE sql
+CREATE OR REPLACE FUNCTION remember(name text, at timestamptz) RETURNS bigint LANGUAGE sql
 	RETURN setval(('scru64_realm_internal.' || name)::regclass,
 				  CASE WHEN isfinite(at) THEN (extract(epoch FROM at) * 1000000)::bigint ELSE 9223372036854775807 END);
 
 -- suffix: '_before' for the one before
-CREATE FUNCTION last_failover(suffix text DEFAULT '') RETURNS failover LANGUAGE sql
+CREATE OR REPLACE FUNCTION last_failover(suffix text DEFAULT '') RETURNS failover LANGUAGE sql
 	RETURN ROW(remembered('noticed_at' || suffix), remembered('known_until' || suffix),
 			   remembered('granting_from' || suffix), remembered('lost_until' || suffix))::failover;
 
-CREATE FUNCTION set_failover(f failover, suffix text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION set_failover(f failover, suffix text DEFAULT '') RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	PERFORM remember('noticed_at' || suffix, f.noticed_at), remember('known_until' || suffix, f.known_until),
 		remember('granting_from' || suffix, f.granting_from), remember('lost_until' || suffix, f.lost_until);
 END
 $$;
 
--- What is known of the realm's clock
-CREATE VIEW readings AS
-	SELECT l.change, l.clock_reading AS at FROM ledger AS l UNION ALL SELECT 0, s.made_at FROM settings AS s;
-
-CREATE FUNCTION timeline() RETURNS integer LANGUAGE sql
+CREATE OR REPLACE FUNCTION timeline() RETURNS integer LANGUAGE sql
 	RETURN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
 
 -- This server, timeline, database and extension, as one number: a standby that was
 -- promoted has another timeline, a dump that was restored elsewhere another system
 -- identifier, in another database another oid, and in place of the old realm another
 -- extension's.
-CREATE FUNCTION identity() RETURNS bigint LANGUAGE sql
+CREATE OR REPLACE FUNCTION identity() RETURNS bigint LANGUAGE sql
 	RETURN hashtextextended(format('%s/%s/%s/%s',
 			(SELECT c.system_identifier FROM pg_control_system() AS c),
 			timeline(),
@@ -860,12 +645,12 @@ CREATE FUNCTION identity() RETURNS bigint LANGUAGE sql
 			(SELECT e.oid FROM pg_extension AS e WHERE e.extname = 'scru64_realm')), 0)
 		& 9223372036854775807;
 
-SELECT setval('last_identity', identity()), setval('last_timeline', timeline());
-
 -- Moves both ends of a failover to the latest end of a lease that may have been lost. A
 -- lost grant was made after known_until: the lease is no older than that, give or take the
 -- difference of clocks. A lost renewal, of a lease of any age, was for max_ttl.
-CREATE FUNCTION longest_wait(f failover) RETURNS failover LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION longest_wait(f failover) RETURNS failover LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	limits record := limits(f.noticed_at);
 	age interval := f.noticed_at - f.known_until + 2 * limits.slack;
@@ -884,7 +669,9 @@ $$;
 --
 -- The reason goes to the mark of that name. The same identity again means the same failover,
 -- and the one before it stays; each something_was_lost() is one of its own.
-CREATE FUNCTION begin_wait(reason bigint) RETURNS failover LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION begin_wait(reason bigint) RETURNS failover LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	clock timestamptz := clock();
 	-- a clock that was ahead by more than a day was wrong
@@ -913,7 +700,9 @@ $$;
 
 -- Has the realm wait if another server, timeline, database or extension granted the last
 -- lease: this one may lack some.
-CREATE FUNCTION note_failover() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION note_failover() RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	f failover;
 BEGIN
@@ -952,10 +741,12 @@ $$;
 -- ---------------------------------------------------------------------------
 
 -- May the session do what the owner may, whose rights the function has that calls this?
-CREATE FUNCTION is_owner() RETURNS boolean LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION is_owner() RETURNS boolean LANGUAGE sql STABLE
 	RETURN pg_has_role(session_user, current_user, 'MEMBER');
 
-CREATE FUNCTION check_ttl(ttl interval) RETURNS interval LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_ttl(ttl interval) RETURNS interval LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	IF is_endless(ttl) AND NOT is_owner() THEN
 		RAISE EXCEPTION 'permission denied for a lease without end'
@@ -969,7 +760,9 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION check_node_id_size(node_id_size integer, hint text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_node_id_size(node_id_size integer, hint text) RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	IF node_id_size IS NULL OR node_id_size NOT BETWEEN 1 AND 23 THEN
 		RAISE EXCEPTION 'invalid node_id_size: %', coalesce(node_id_size::text, 'null')
@@ -982,7 +775,9 @@ $$;
 
 -- A lease that is unknown and one that has ended get the same error: a guess of a lease_id
 -- finds out nothing.
-CREATE FUNCTION check_active(lease ledger, clock timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_active(lease ledger, clock timestamptz) RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	IF lease.lease_id IS NULL OR lease.released_at IS NOT NULL OR lease.expires_at <= clock THEN
 		RAISE EXCEPTION 'lease is not active'
@@ -996,7 +791,9 @@ $$;
 
 -- A lease that had ended when leases were lost, and was not changed since, is not revived,
 -- wherever the clock is now: the next lease of its node may be lost.
-CREATE FUNCTION check_renewable(lease ledger, clock timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_renewable(lease ledger, clock timestamptz) RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	IF lease.revoked_at IS NOT NULL THEN
 		RAISE EXCEPTION 'lease was revoked'
@@ -1013,11 +810,13 @@ $$;
 
 -- The commit is acknowledged when it is on disk, and on those of synchronous standbys, whatever
 -- synchronous_commit is: a crash must not lose a lease that its holder uses.
-CREATE FUNCTION keep_durable() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_durable';
+CREATE OR REPLACE FUNCTION keep_durable() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_durable';
 
 -- Whoever waits for others needs snapshots taken after that, to see the leases and settings
 -- that those committed.
-CREATE FUNCTION begin_change() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION begin_change() RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
 		RAISE EXCEPTION 'cannot change a realm in a transaction with isolation level %', current_setting('transaction_isolation')
@@ -1032,10 +831,12 @@ $$;
 -- The transaction ends in 15 seconds, and is not prepared. A caller that does not commit
 -- would hold others up; and a realm that is promoted relies on it that the ledger had each
 -- lease soon after its granted_at.
-CREATE FUNCTION keep_short() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_short';
+CREATE OR REPLACE FUNCTION keep_short() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_short';
 
 -- lease(), renew(), release() and split() begin with this.
-CREATE FUNCTION begin_call() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION begin_call() RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	PERFORM begin_change();
 	PERFORM keep_short();
@@ -1045,7 +846,9 @@ END
 $$;
 
 -- Waits until no call changes a lease, and keeps calls from it.
-CREATE FUNCTION wait_for_calls() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION wait_for_calls() RETURNS void LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	callers text;
 BEGIN
@@ -1063,7 +866,7 @@ END
 $$;
 
 -- Locks an active lease and checks the last ID that its holder reports.
-CREATE FUNCTION lock_lease(
+CREATE OR REPLACE FUNCTION lock_lease(
 	lease_id uuid,
 	INOUT last_id ledger.last_id%TYPE,
 	OUT clock timestamptz,
@@ -1071,6 +874,7 @@ CREATE FUNCTION lock_lease(
 	OUT known ledger
 )
 	LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
 DECLARE
 	-- null if there is none, and so are comparisons with it
@@ -1110,7 +914,9 @@ $$;
 -- ---------------------------------------------------------------------------
 
 -- node_ctr values of the node with this node_id, or those within which any node will do
-CREATE FUNCTION requested_region(node_id_size integer, node_id integer, within text) RETURNS int4range LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION requested_region(node_id_size integer, node_id integer, within text) RETURNS int4range LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	block integer := 1 << (24 - node_id_size);			-- node_ctr values of a node of this size
 	region int4range := coalesce(node_ctr_range(within), int4range(0, 16777216));
@@ -1144,7 +950,9 @@ $$;
 -- Waits for a turn, so that calls do not all find the same free node. False if that takes
 -- too long, because a caller does not commit: then the ledger's constraint alone keeps
 -- nodes apart.
-CREATE FUNCTION has_turn() RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
+CREATE OR REPLACE FUNCTION has_turn() RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '2s'
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 BEGIN
 	LOCK TABLE turn IN EXCLUSIVE MODE;
 	RETURN true;
@@ -1156,7 +964,9 @@ $$;
 -- The lease that was granted to this request before, if any: its answer was lost. It may be
 -- in the WAL of this server only; written again, this commit, too, waits for the standbys,
 -- or warns that it did not.
-CREATE FUNCTION repeated(asked ledger, clock timestamptz) RETURNS ledger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION repeated(asked ledger, clock timestamptz) RETURNS ledger LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	known ledger;
 BEGIN
@@ -1185,8 +995,9 @@ $$;
 -- of generators whose last ID is in the window of no lease
 --
 -- Up to PostgreSQL 16 no parallel plan may enter a block with EXCEPTION.
-CREATE FUNCTION unleased(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+CREATE OR REPLACE FUNCTION unleased(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
 	LANGUAGE plpgsql PARALLEL UNSAFE ROWS 10
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
 BEGIN
 	RETURN QUERY
@@ -1214,18 +1025,9 @@ BEGIN
 END
 $$;
 
--- The node specs in the configuration files of this server: a session may have another
--- value. Only superusers see the files. So this function, alone, has more rights than the
--- extension's owner has, and looks no name up in the owner's schemas.
-CREATE FUNCTION server_node_specs() RETURNS SETOF text LANGUAGE sql
-	SECURITY DEFINER ROWS 1 SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-	SELECT f.setting FROM pg_file_settings AS f WHERE lower(f.name) = 'scru64.node_spec';
-END;
-
 -- Nodes in a region that cannot be leased from now until a time: they are leased at some
 -- time between, or in use without a lease.
-CREATE FUNCTION busy(
+CREATE OR REPLACE FUNCTION busy(
 	region int4range,
 	clock timestamptz,
 	until timestamptz,
@@ -1236,6 +1038,7 @@ CREATE FUNCTION busy(
 	OUT last_id bigint
 ) RETURNS SETOF record
 	LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
 DECLARE
 	lost_renewals record;		-- of leases that lasted until one time, until the other
@@ -1263,7 +1066,7 @@ $$;
 -- one of the alignments of a and b. (0 is aligned to everything.)
 --
 -- A call that looks beside others takes any block: best fit would find the same for all.
-CREATE FUNCTION free_node(
+CREATE OR REPLACE FUNCTION free_node(
 	asked ledger,
 	region int4multirange,
 	clock timestamptz,
@@ -1271,6 +1074,7 @@ CREATE FUNCTION free_node(
 	anywhere boolean
 ) RETURNS int4range
 	LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
 DECLARE
 	block integer := 1 << (24 - asked.node_id_size);
@@ -1293,7 +1097,9 @@ $$;
 
 -- The time at which a lease of this node can begin; error if it is not free. The owner may
 -- lease a node that this server uses without a lease: from the tick after its last ID.
-CREATE FUNCTION free_from(asked ledger, clock timestamptz, until timestamptz) RETURNS timestamptz LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION free_from(asked ledger, clock timestamptz, until timestamptz) RETURNS timestamptz LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	wanted int4range := node_ctr_range(asked.node_id, asked.node_id_size);
 	free_from timestamptz := clock;
@@ -1327,7 +1133,9 @@ $$;
 
 -- The row of the lease to grant, of a node that looks free; without a node if none is free.
 -- Error if the realm grants none now.
-CREATE FUNCTION draft(asked ledger, region int4multirange, clock timestamptz, anywhere boolean) RETURNS ledger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION draft(asked ledger, region int4multirange, clock timestamptz, anywhere boolean) RETURNS ledger LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	failover failover := last_failover();
 	pruned_until timestamptz := remembered('pruned_until');
@@ -1381,7 +1189,9 @@ $$;
 
 -- Enters a lease into the ledger; null if the node was not free. No call sees a renewal
 -- before its commit, nor the lease of a call that had no turn, so a node may look free.
-CREATE FUNCTION enter_lease(lease ledger) RETURNS ledger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION enter_lease(lease ledger) RETURNS ledger LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	granted ledger;
 BEGIN
@@ -1402,7 +1212,9 @@ $$;
 
 -- Sets one of the two and returns from when it counts; the other one is null, and stays. A
 -- reduction counts at once: no call uses the old value then. For a raise see limits().
-CREATE FUNCTION set_ttls(max_ttl interval, first_ttl interval) RETURNS timestamptz LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION set_ttls(max_ttl interval, first_ttl interval) RETURNS timestamptz LANGUAGE plpgsql
+	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
+AS $$
 DECLARE
 	clock timestamptz;
 	old settings;
@@ -1439,71 +1251,3 @@ BEGIN
 	RETURN greatest(clock, CASE WHEN is_raised THEN counts_from END);
 END
 $$;
-
--- ---------------------------------------------------------------------------
--- Settings of functions, owner, privileges
---
--- No function depends on its caller's search_path. Names in an SQL body were bound when it
--- was created, and SET would keep it from being inlined. The other functions look names up
--- when they run: in pg_catalog, then in the two schemas, where only the owner can create
--- anything. Those that others call have a time zone too, so that a day has 24 hours, and a
--- format for the times in their messages.
---
--- Default privileges of the role that runs this script may have granted anything to
--- anybody: start from nothing.
--- ---------------------------------------------------------------------------
-
-DO $do$
-DECLARE
-	object record;
-	grantee text;
-BEGIN
-	FOR object IN
-		WITH n AS (SELECT oid FROM pg_namespace WHERE nspname IN ('scru64_realm', 'scru64_realm_internal'))
-		SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END AS kind, 'TABLE' AS acl_kind,
-			   c.oid::regclass::text AS name, c.relacl AS acl, NULL AS settings
-		FROM pg_class AS c WHERE c.relnamespace IN (TABLE n) AND c.relkind IN ('r', 'v', 'S')
-		UNION ALL
-		SELECT 'FUNCTION', 'FUNCTION', p.oid::regprocedure::text, p.proacl,
-			   CASE WHEN p.prosqlbody IS NULL THEN 'SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp' END ||
-			   CASE WHEN p.prosecdef THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'$$ ELSE '' END
-		FROM pg_proc AS p WHERE p.pronamespace IN (TABLE n)
-		UNION ALL
-		SELECT 'TYPE', 'TYPE', t.oid::regtype::text, t.typacl, NULL
-		FROM pg_type AS t JOIN pg_class AS c ON c.oid = t.typrelid
-		WHERE c.relnamespace IN (TABLE n) AND c.relkind = 'c'
-		UNION ALL
-		SELECT 'SCHEMA', 'SCHEMA', s.oid::regnamespace::text, s.nspacl, NULL
-		FROM pg_namespace AS s WHERE s.oid IN (TABLE n)
-	LOOP
-		IF object.settings IS NOT NULL THEN
-			EXECUTE format('ALTER FUNCTION %s %s', object.name, object.settings);
-		END IF;
-		EXECUTE format('REVOKE ALL ON %s %s FROM PUBLIC', object.acl_kind, object.name);
-		FOR grantee IN
-			SELECT DISTINCT a.grantee::regrole::text FROM aclexplode(object.acl) AS a WHERE a.grantee <> 0
-		LOOP
-			EXECUTE format('REVOKE ALL ON %s %s FROM %s CASCADE', object.acl_kind, object.name, grantee);
-		END LOOP;
-		IF object.name <> 'server_node_specs()' THEN
-			EXECUTE format('ALTER %s %s OWNER TO %s', object.kind, object.name, $name$@extowner@$name$);
-		END IF;
-		EXECUTE format('GRANT ALL ON %s %s TO %s', object.acl_kind, object.name, $name$@extowner@$name$);
-	END LOOP;
-END
-$do$;
-
-GRANT USAGE ON SCHEMA scru64_realm TO PUBLIC;
-GRANT SELECT ON leases, roles, capacity TO pg_monitor;
-GRANT EXECUTE ON FUNCTION scru64_realm.clock(), scru64_realm.free TO pg_monitor;
-
--- While an extension is created, only warnings are shown.
-SET LOCAL client_min_messages = notice;
-
-DO $do$
-BEGIN
-	RAISE NOTICE 'this realm knows of no leases'
-		USING DETAIL = 'If there was a realm in this database before, nodes that it has leased may be in use still.',
-			HINT = 'Then, before anybody leases, set max_ttl and the guard time as they were, lease what has no end by node_id for ''1000 years'', and call scru64_realm.something_was_lost().';
-END
-$do$;

@@ -1,0 +1,36 @@
+-- ---------------------------------------------------------------------------
+-- What is done once, when the extension is created
+-- ---------------------------------------------------------------------------
+
+CREATE TRIGGER one_row BEFORE INSERT ON settings FOR EACH ROW EXECUTE FUNCTION replace_settings();
+
+INSERT INTO settings DEFAULT VALUES;
+
+SELECT setval('last_identity', identity()), setval('last_timeline', timeline());
+
+-- pg_dump includes what is in them.
+DO $do$
+DECLARE
+	relation regclass;
+BEGIN
+	FOR relation IN
+		SELECT c.oid FROM pg_class AS c
+		WHERE c.relnamespace = 'scru64_realm_internal'::regnamespace AND c.relkind = 'S'
+			OR c.oid IN ('ledger'::regclass, 'settings'::regclass)
+		ORDER BY c.oid
+	LOOP
+		PERFORM pg_extension_config_dump(relation, '');
+	END LOOP;
+END
+$do$;
+
+-- While an extension is created, only warnings are shown.
+SET LOCAL client_min_messages = notice;
+
+DO $do$
+BEGIN
+	RAISE NOTICE 'this realm knows of no leases'
+		USING DETAIL = 'If there was a realm in this database before, nodes that it has leased may be in use still.',
+			HINT = 'Then, before anybody leases, set max_ttl and the guard time as they were, lease what has no end by node_id for ''1000 years'', and call scru64_realm.something_was_lost().';
+END
+$do$;
