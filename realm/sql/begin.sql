@@ -5,7 +5,7 @@ SET LOCAL quote_all_identifiers = off;
 DO $do$
 BEGIN
 	PERFORM set_config('scru64_realm.before', coalesce(
-			(SELECT jsonb_object_agg(format('%s/%s', d.classid, d.objid), jsonb_build_object('name', d.objid::regproc, 'acl', p.proacl))
+			(SELECT jsonb_object_agg(format('%s/%s', d.classid, d.objid), jsonb_build_object('name', d.objid::regproc, 'acl', p.proacl::text))
 			 FROM pg_depend AS d LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
 			 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 			   AND d.refobjid = (SELECT e.oid FROM pg_extension AS e WHERE e.extname = 'scru64_realm')), '{}')::text, true);

@@ -8,22 +8,6 @@ INSERT INTO settings DEFAULT VALUES;
 
 SELECT setval('last_identity', identity()), setval('last_timeline', timeline());
 
--- pg_dump includes what is in them.
-DO $do$
-DECLARE
-	relation regclass;
-BEGIN
-	FOR relation IN
-		SELECT c.oid FROM pg_class AS c
-		WHERE c.relnamespace = 'scru64_realm_internal'::regnamespace AND c.relkind = 'S'
-			OR c.oid IN ('ledger'::regclass, 'settings'::regclass)
-		ORDER BY c.oid
-	LOOP
-		PERFORM pg_extension_config_dump(relation, '');
-	END LOOP;
-END
-$do$;
-
 -- While an extension is created, only warnings are shown.
 SET LOCAL client_min_messages = notice;
 

@@ -1,6 +1,6 @@
 -- ---------------------------------------------------------------------------
--- Owner and privileges of what this script has made, and of nothing else: an owner may have
--- granted and revoked
+-- Owner, privileges and dump of what this script has made, and of nothing else: an owner may
+-- have granted and revoked
 --
 -- Default privileges of the role that runs this script may have granted anything to anybody:
 -- start from nothing. A function that was dropped, and made with another result or other
@@ -42,6 +42,10 @@ BEGIN
 			EXECUTE format('ALTER %s %s OWNER TO %s', object.kind, object.name, $name$@extowner@$name$);
 		END IF;
 		EXECUTE format('GRANT ALL ON %s %s TO %s', object.acl_kind, object.name, $name$@extowner@$name$);
+		-- pg_dump includes what is in them
+		IF object.kind = 'SEQUENCE' OR object.name IN ('scru64_realm.ledger', 'scru64_realm.settings') THEN
+			PERFORM pg_extension_config_dump(object.objid, '');
+		END IF;
 		FOR grantee, privilege, option IN
 			SELECT g.grantee, g.privilege, ''
 			FROM (VALUES ('PUBLIC', 'USAGE', 'scru64_realm'),
