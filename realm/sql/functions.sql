@@ -214,7 +214,7 @@ BEGIN
 								known.expires_at),
 				HINT = 'Give a smaller ttl, or get a new lease from scru64_realm.lease().';
 	END;
-	expires_at := reported_end(known, realm_clock, cap);
+	expires_at := reported_end(known.expires_at, known.endless_since, realm_clock, cap);
 END
 $$;
 
@@ -278,7 +278,7 @@ BEGIN
 	-- No guard time: it is the same holder. But the new leases begin after the old
 	-- one's IDs.
 	since := greatest(locked.since, tick_start((locked.last_id::bigint >> 24) + 1));
-	until := reported_end(known, locked.clock, cap(known.granted_at, locked.clock));
+	until := reported_end(known.expires_at, known.endless_since, locked.clock, cap(known.granted_at, locked.clock));
 	IF since >= until THEN
 		RAISE EXCEPTION 'lease is over after ID %', locked.last_id
 			USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -555,9 +555,15 @@ CREATE OR REPLACE FUNCTION cap(granted_at timestamptz, clock timestamptz) RETURN
 
 -- The end of a lease, as its holder gets to know it. A lease without end occupies its node
 -- without end at once, but is reported so only when any standby that is promoted has it.
-CREATE OR REPLACE FUNCTION reported_end(lease ledger, clock timestamptz, cap timestamptz) RETURNS timestamptz LANGUAGE sql
-	RETURN CASE WHEN isfinite(lease.expires_at) THEN lease.expires_at
-		WHEN clock > lease.endless_since + (SELECT l.max_ttl + l.slack FROM limits(clock) AS l) THEN 'infinity'
+CREATE OR REPLACE FUNCTION reported_end(
+	expires_at timestamptz,
+	endless_since timestamptz,
+	clock timestamptz,
+	cap timestamptz
+) RETURNS timestamptz
+	LANGUAGE sql
+	RETURN CASE WHEN isfinite(expires_at) THEN expires_at
+		WHEN clock > endless_since + (SELECT l.max_ttl + l.slack FROM limits(clock) AS l) THEN 'infinity'
 		ELSE cap END;
 
 -- The same time, whatever the calendar says: months and days of either sign are compared in

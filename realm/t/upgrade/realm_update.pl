@@ -210,6 +210,26 @@ is($node->safe_psql($updated, "SELECT DISTINCT novelty FROM scru64_realm.split('
 	'the new result of a function, for whom it was granted to');
 is(as_owner($updated, 'SELECT novelty FROM scru64_realm.settings'), '7', 'the default of a new column');
 
+# An owner who wants more rights: the script runs with those of a superuser, and does not call what
+# the owner has made, though it fits better than PostgreSQL's own.  What the owner has made by the name
+# of something new is not taken over.
+install_scripts($this, %this, %later);
+create_realm('hostile');
+foreach my $arguments ('oid, oid', 'text, text', 'text, text, text', 'text, text, text, text', 'text, text, text, text, text')
+{
+	as_owner('hostile', "CREATE FUNCTION $_.format(text, $arguments) RETURNS text LANGUAGE plpgsql AS \$\$
+BEGIN
+	EXECUTE 'ALTER ROLE owner SUPERUSER';
+	RETURN '';
+END \$\$") foreach ('scru64_realm', 'scru64_realm_internal');
+}
+install_scripts($later, %this, %later);
+as_owner('hostile', "CREATE FUNCTION scru64_realm.novelty() RETURNS integer LANGUAGE sql RETURN 1");
+like(error_of($node, 'ALTER EXTENSION scru64_realm UPDATE', dbname => 'hostile', extra_params => [ '-U', 'owner' ]),
+	qr/ERROR:  .*function novelty\(\) is not a member of extension "scru64_realm"/, 'a function of the owner by the name of a new one');
+as_owner('hostile', 'DROP FUNCTION scru64_realm.novelty(); ALTER EXTENSION scru64_realm UPDATE');
+is($node->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'owner'"), 'f', 'the owner has no more rights');
+
 # What was released
 my @released = map { basename($_) } glob("$FindBin::RealBin/../released/scru64_realm--*.sql");
 note('no version was released before this one') if !grep { $_ ne "scru64_realm--$this.sql" } @released;
