@@ -232,11 +232,9 @@ COMMENT ON CAST (scru64 AS timestamptz) IS 'time of an ID: start of its tick of 
 -- ---------------------------------------------------------------------------
 -- Time ranges
 --
--- An ID compares with a timestamptz by its time. The planner inlines each
--- operator's function, and then sees a comparison of IDs when it looks for
--- indexes, partitions and statistics. If the time is a constant, planner support
--- gives it the same in a tenth of the time. The bodies are of the SQL-standard
--- form, whose names are bound here.
+-- An ID compares with a timestamptz by its time. Planner support makes of it a
+-- comparison of IDs, id < scru64_min(ts) and the like, in which the planner finds
+-- indexes, partitions and statistics.
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION scru64_min(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
@@ -260,23 +258,23 @@ COMMENT ON FUNCTION scru64_le_timestamptz_support(internal) IS 'planner support 
 COMMENT ON FUNCTION scru64_ge_timestamptz_support(internal) IS 'planner support of scru64 >= timestamptz, timestamptz <= scru64';
 COMMENT ON FUNCTION scru64_gt_timestamptz_support(internal) IS 'planner support of scru64 > timestamptz, timestamptz < scru64';
 
-CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support RETURN $1 < scru64_min($2);
-CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support RETURN $1 <= scru64_max($2);
-CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support RETURN $1 >= scru64_min($2);
-CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support RETURN $1 > scru64_max($2);
+CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support;
+CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support;
+CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support;
+CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support;
 
-CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support RETURN $2 > scru64_max($1);
-CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support RETURN $2 >= scru64_min($1);
-CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support RETURN $2 <= scru64_max($1);
-CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support RETURN $2 < scru64_min($1);
+CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support;
+CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support;
+CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support;
+CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support;
 
 COMMENT ON FUNCTION scru64_lt_timestamptz(scru64, timestamptz) IS 'implementation of < operator';
 COMMENT ON FUNCTION scru64_le_timestamptz(scru64, timestamptz) IS 'implementation of <= operator';

@@ -353,6 +353,7 @@ FN(int, xidComparator, (const void *a, const void *b),
    return (left > right) - (left < right);)
 FN(FullTransactionId, ReadNextFullTransactionId, (void),
    scheduling_point(); return FullTransactionIdFromU64(next_xid);)
+FN(bool, ActiveSnapshotSet, (void), return true;)
 FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
 FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it),
    return CppAsString2(PG_VERSION_NUM);)
