@@ -72,12 +72,19 @@ Ubuntu the package postgresql-server-dev-NN, or say where it is: make PG_CONFIG=
 endif
 include $(PGXS)
 
+# Where libraries are of ELF, all of a process share one name space.  (PostgreSQL itself sees to
+# it on Solaris.  On Windows and macOS, a name is that of a library.)
+ifneq ($(filter linux freebsd netbsd openbsd, $(PORTNAME)),)
+EXPORTED = -Wl,--version-script=$(abspath $(srcdir))/src/exported.map
+SHLIB_LINK += $(EXPORTED)
+endif
+
 # The clocks of mingw-w64, whose library a server for Windows need not have
 ifeq ($(PORTNAME), win32)
 SHLIB_LINK += -l:libwinpthread.a
 endif
 
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefile
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) $(srcdir)/src/exported.map Makefile
 
 # A build outside the tree, make -f TREE/Makefile, begins without folders.
 $(shell mkdir -p src/lease_worker $(dir $(OBJS)))
@@ -88,7 +95,7 @@ LEASE_WORKER = $(addsuffix -lease-worker, all install installdirs uninstall clea
 .PHONY: $(LEASE_WORKER)
 $(LEASE_WORKER): %-lease-worker:
 	$(MAKE) -C src/lease_worker -f $(abspath $(srcdir))/src/lease_worker/Makefile $* \
-		PREFIX_MAP='$(PREFIX_MAP)'
+		PREFIX_MAP='$(PREFIX_MAP)' EXPORTED='$(EXPORTED)'
 all: all-lease-worker
 all-lease-worker: all-shared-lib
 install: install-lease-worker
