@@ -238,8 +238,10 @@ compare_id(Expr *id, int strategy, Expr *bound)
 static Expr *
 constant_id(Oid type, int64 id)
 {
-	return (Expr *) makeConst(type, -1, InvalidOid, sizeof(id), Int64GetDatum(id), false,
-							  FLOAT8PASSBYVAL);
+	TypeCacheEntry *entry = lookup_type_cache(type, 0);
+
+	return (Expr *) makeConst(type, -1, InvalidOid, entry->typlen, Int64GetDatum(id), false,
+							  entry->typbyval);
 }
 
 /* The expression "scru64_min(time)", or another function by name; NULL if there is none. */
