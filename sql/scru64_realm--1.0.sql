@@ -565,8 +565,8 @@ COMMENT ON COLUMN capacity.available IS 'nodes of this size that are free, if no
 -- For the owner
 --
 -- While one of these functions waits for a lock, others wait behind it: hence a lock_timeout
--- of 2 seconds. Those that wait for calls have 20, which is longer than a call takes. That of
--- something_was_lost() is 60: it holds up only calls that have to be held up.
+-- of 2 seconds. Those that wait for calls have 20, which is longer than a statement goes on
+-- after its call. That of something_was_lost() is 60: it holds up only calls that have to be held up.
 -- ---------------------------------------------------------------------------
 
 -- It waits for calls, so that nothing escapes it that they lease or split meanwhile.
@@ -1016,8 +1016,8 @@ $$;
 -- on disk, and on those of synchronous standbys, whatever synchronous_commit is: a crash must not
 -- lose a lease that its holder uses.
 --
--- A short one commits within 15 seconds from here on, or not at all: a realm that is promoted relies
--- on it that the ledger had each lease soon after its granted_at.
+-- A short one commits within 15 seconds from here on, or not at all, and ends in 18: a realm that is
+-- promoted relies on it that the ledger had each lease soon after its granted_at.
 CREATE FUNCTION begin_change(is_short boolean) RETURNS void STRICT LANGUAGE c AS '$libdir/scru64', 'scru64_begin_change';
 
 -- lease(), renew(), release() and split() begin with this.
@@ -1045,7 +1045,7 @@ BEGIN
 		RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
 			USING ERRCODE = 'lock_not_available',
 				DETAIL = format('Statements that have called the realm have not ended: %s.', coalesce(callers, 'ended by now')),
-				HINT = 'Try again. If one does not end, terminate its session.';
+				HINT = 'Try again. Those of holders end in 18 seconds, unless their commit waits for synchronous standbys.';
 	END;
 END
 $$;
@@ -1130,8 +1130,8 @@ END
 $$;
 
 -- Waits for a turn, so that calls do not all find the same free node. False if that takes
--- too long, because a commit waits: then the ledger's constraint alone keeps
--- nodes apart.
+-- too long, because a statement goes on or its commit waits: then the ledger's constraint
+-- alone keeps nodes apart.
 CREATE FUNCTION has_turn() RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 BEGIN
 	LOCK TABLE turn IN EXCLUSIVE MODE;

@@ -39,11 +39,11 @@
 #define LONGEST_MS			15000
 
 /*
- * Then the statement is canceled, in such intervals and so often, and then its session terminated:
- * sooner than the owner's functions give up waiting for calls, after 20 seconds.
+ * Then the statement is canceled, in such intervals and so often, and then, after 18 seconds, its
+ * session terminated.  The owner's functions wait for calls for longer: 20 seconds.
  */
-#define AGAIN_MS			1000
-#define CANCELLATIONS		3
+#define AGAIN_MS			100
+#define CANCELLATIONS		30
 
 #define CHANGES				"functions that change a realm"
 
