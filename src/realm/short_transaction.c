@@ -42,8 +42,8 @@
  * Then the statement is canceled, in such intervals and so often, and then, after 18 seconds, its
  * session terminated.  The owner's functions wait for calls for longer: 20 seconds.
  */
-#define AGAIN_MS			100
-#define CANCELLATIONS		30
+#define AGAIN_MS			1000
+#define CANCELLATIONS		3
 
 #define CHANGES				"functions that change a realm"
 
@@ -62,13 +62,13 @@ static volatile sig_atomic_t times_ended;
  * In a signal handler: cancel the statement as statement_timeout does.  One may go on even then,
  * since it catches the error, or waits for its client: terminate its session.
  *
- * While interrupts are held (by more than the caller of this handler), come again.  A commit holds
- * them from before it writes its record on: canceled then, it would not wait for standbys.
+ * From before its record on, a commit is left alone: canceled, it would not wait for standbys.
+ * (A subtransaction that ends is not "in a transaction" either, but its transaction goes on.)
  */
 static void
 end_statement(void)
 {
-	if (InterruptHoldoffCount <= 1)
+	if (IsTransactionState() || GetCurrentTransactionNestLevel() > 1)
 		kill(MyProcPid, times_ended++ < CANCELLATIONS ? SIGINT : SIGTERM);
 }
 
