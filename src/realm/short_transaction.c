@@ -88,8 +88,8 @@ must_not_be_in_block(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("%s cannot run inside a transaction block", CHANGES),
-				 errdetail("Others who lease from the realm might have to wait for its end, and a lease that it rolls back is none."),
-				 errhint("Call the function in a statement of its own, with autocommit, and not where errors are caught.")));
+				 errdetail("Other callers might wait until the block ends, and a rollback would undo what the function has returned."),
+				 errhint("Call the function in a statement of its own, with autocommit, and outside of blocks with EXCEPTION.")));
 }
 
 /*
