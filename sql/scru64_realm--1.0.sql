@@ -334,7 +334,7 @@ BEGIN
 		RAISE EXCEPTION 'could not grant a lease in time'
 			USING ERRCODE = 'lock_not_available',
 				DETAIL = 'Transactions that have changed leases of the nodes that looked free were still open.',
-				HINT = 'Try again. Whoever leases, renews, releases or splits should commit at once.';
+				HINT = 'Try again.';
 	END IF;
 
 	lease_id := granted.lease_id;
@@ -565,9 +565,8 @@ COMMENT ON COLUMN capacity.available IS 'nodes of this size that are free, if no
 -- For the owner
 --
 -- While one of these functions waits for a lock, others wait behind it: hence a lock_timeout
--- of 2 seconds. Those that wait for calls have 20, which is longer than a transaction that has
--- called the realm is open. That of something_was_lost() is 60: it holds up only calls that
--- have to be held up.
+-- of 2 seconds. Those that wait for calls have 20, which is longer than a statement goes on
+-- after its call. That of something_was_lost() is 60: it holds up only calls that have to be held up.
 -- ---------------------------------------------------------------------------
 
 -- It waits for calls, so that nothing escapes it that they lease or split meanwhile.
@@ -655,7 +654,7 @@ DECLARE
 	failover failover;
 	before failover;
 BEGIN
-	PERFORM begin_change();
+	PERFORM begin_change(is_short => false);
 	LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM note_failover();
 	failover := last_failover();
@@ -922,7 +921,7 @@ BEGIN
 		RETURN;
 	END IF;
 	-- One call does this. It rolls a subtransaction back to unlock the table at once, because
-	-- its transaction may stay open. The marks remain: they are sequences.
+	-- its commit may wait for a standby. The marks remain: they are sequences.
 	BEGIN
 		LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE;
 		IF identity() IS DISTINCT FROM pg_sequence_last_value('last_identity') THEN
@@ -1011,34 +1010,20 @@ BEGIN
 END
 $$;
 
--- The commit is acknowledged when it is on disk, and on those of synchronous standbys, whatever
--- synchronous_commit is: a crash must not lose a lease that its holder uses.
-CREATE FUNCTION keep_durable() RETURNS void LANGUAGE c AS '$libdir/scru64', 'scru64_keep_durable';
-
--- Whoever waits for others needs snapshots taken after that, to see the leases and settings
--- that those committed.
-CREATE FUNCTION begin_change() RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-		RAISE EXCEPTION 'cannot change a realm in a transaction with isolation level %', current_setting('transaction_isolation')
-			USING ERRCODE = 'active_sql_transaction',
-				DETAIL = 'It does not see what others have committed since it began.',
-				HINT = 'Use isolation level read committed.';
-	END IF;
-	PERFORM keep_durable();
-END
-$$;
-
--- The transaction ends in 15 seconds, and is not prepared. A caller that does not commit
--- would hold others up; and a realm that is promoted relies on it that the ledger had each
--- lease soon after its granted_at.
-CREATE FUNCTION keep_short() RETURNS void LANGUAGE c AS '$libdir/scru64', 'scru64_keep_short';
+-- Every function that changes a realm begins with this. Its transaction ends with the statement:
+-- a caller that does not commit would hold others up. It is read committed: who waits for others
+-- has to see the leases and settings that those commit. And its commit is acknowledged when it is
+-- on disk, and on those of synchronous standbys, whatever synchronous_commit is: a crash must not
+-- lose a lease that its holder uses.
+--
+-- A short one commits within 15 seconds from here on, or not at all, and ends in 18: a realm that is
+-- promoted relies on it that the ledger had each lease soon after its granted_at.
+CREATE FUNCTION begin_change(is_short boolean) RETURNS void STRICT LANGUAGE c AS '$libdir/scru64', 'scru64_begin_change';
 
 -- lease(), renew(), release() and split() begin with this.
 CREATE FUNCTION begin_call() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM begin_change();
-	PERFORM keep_short();
+	PERFORM begin_change(is_short => true);
 	LOCK TABLE allocator IN ACCESS SHARE MODE;
 	PERFORM note_failover();
 END
@@ -1049,16 +1034,19 @@ CREATE FUNCTION wait_for_calls() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	callers text;
 BEGIN
-	PERFORM begin_change();
-	LOCK TABLE allocator IN ACCESS EXCLUSIVE MODE;
-EXCEPTION WHEN lock_not_available THEN
-	SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
-	FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
-	WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database() AND l.pid <> pg_backend_pid();
-	RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
-		USING ERRCODE = 'lock_not_available',
-			DETAIL = format('Transactions that have called the realm are still open: %s.', coalesce(callers, 'ended by now')),
-			HINT = 'Try again. Those of holders end after 15 seconds, unless their commit waits for synchronous standbys.';
+	PERFORM begin_change(is_short => false);
+	-- not in a subtransaction, which counts as a transaction block
+	BEGIN
+		LOCK TABLE allocator IN ACCESS EXCLUSIVE MODE;
+	EXCEPTION WHEN lock_not_available THEN
+		SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
+		FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+		WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database() AND l.pid <> pg_backend_pid();
+		RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
+			USING ERRCODE = 'lock_not_available',
+				DETAIL = format('Statements that have called the realm have not ended: %s.', coalesce(callers, 'ended by now')),
+				HINT = 'Try again. Those of holders end in 18 seconds, unless their commit waits for synchronous standbys.';
+	END;
 END
 $$;
 
@@ -1142,8 +1130,8 @@ END
 $$;
 
 -- Waits for a turn, so that calls do not all find the same free node. False if that takes
--- too long, because a caller does not commit: then the ledger's constraint alone keeps
--- nodes apart.
+-- too long, because a statement goes on or its commit waits: then the ledger's constraint
+-- alone keeps nodes apart.
 CREATE FUNCTION has_turn() RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 BEGIN
 	LOCK TABLE turn IN EXCLUSIVE MODE;
@@ -1416,7 +1404,7 @@ BEGIN
 	first_ttl := in_seconds(first_ttl);
 	PERFORM wait_for_calls();
 	-- a raise is counted from here on
-	PERFORM keep_short();
+	PERFORM begin_change(is_short => true);
 	PERFORM note_failover();
 	clock := clock();
 	limits := limits(clock);

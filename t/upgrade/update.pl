@@ -64,7 +64,7 @@ ROLLBACK;
 		stdout => \$out,
 		stderr => \$err);
 	$err =~ s/^psql:<stdin>:\d+: NOTICE: .*\n?//mg;
-	return split(/\n/, $out . $err);
+	return split(/\n/, "$out\n$err");
 }
 
 # C functions that two of these extensions or their versions declare, each in its own way; and errors
