@@ -229,34 +229,40 @@ ceiling_incarnation(void)
 
 /*
  * Start all nodes above the page's ceiling, once after a start of the server.  Not to be
- * called during recovery.
+ * called during recovery, nor with the page locked.
  *
  * Without a page, the last ID is unknown: this ID is ahead of the clock by the allowance at
  * most, if the clock was right when the ID was issued.
+ *
+ * Here and below, the log comes after the release of the lock: a line may go to a client, too,
+ * that does not read, and every raise needs the lock.
  */
 void
 ceiling_load(void)
 {
 	uint64		ceiling;
+	bool		was_lost = false;
 
 	if (ceiling_incarnation() > 0)
 		return;
 	(void) ceiling_page_lock(true);
 	if (ceiling_incarnation() == 0)
 	{
-		if (!ceiling_page_read(&ceiling))
+		was_lost = !ceiling_page_read(&ceiling);
+		if (was_lost)
 		{
 			ceiling = Min(clock_tick() + allowance_ticks(), SCRU64_LAST_TIMESTAMP);
 			(void) ceiling_page_write(ceiling);
-			ereport(LOG,
-					(errmsg("the ceiling of scru64 was lost"),
-					 errdetail("IDs start after %s, the clock plus \"%s\".",
-							   timestamptz_to_str(time_of_tick(ceiling)), "scru64.rollback_allowance"),
-					 errhint("They are above those of before if the clock was right then, and is now. Do not put an old file back: IDs would come again.")));
 		}
 		restart_above(ceiling, false);
 	}
 	ceiling_page_unlock();
+	if (was_lost)
+		ereport(LOG,
+				(errmsg("the ceiling of scru64 was lost"),
+				 errdetail("IDs start after %s, the clock plus \"%s\".",
+						   timestamptz_to_str(time_of_tick(ceiling)), "scru64.rollback_allowance"),
+				 errhint("They are above those of before if the clock was right then, and is now. Do not put an old file back: IDs would come again.")));
 }
 
 /*
@@ -270,9 +276,9 @@ scru64_ceiling_load_if_written(void)
 
 	(void) ceiling_page_lock(true);
 	has_page = ceiling_incarnation() > 0 || ceiling_page_exists();
+	ceiling_page_unlock();
 	if (has_page)
 		ceiling_load();
-	ceiling_page_unlock();
 	return has_page;
 }
 
@@ -304,17 +310,10 @@ set_durable(CeilingState *state, uint64 ceiling, XLogRecPtr written_at)
 	SpinLockRelease(&state->mutex);
 }
 
-/*
- * The page has a lower ceiling than the one written last: write the latter again, and start
- * all nodes above it.  Page locked.
- */
+/* The log: the page had a lower ceiling than this server has written. */
 static void
-write_again(uint64 found)
+log_went_back(uint64 found, uint64 written)
 {
-	uint64		written = ceiling_state()->written;
-
-	(void) ceiling_page_write(written);
-	restart_above(written, true);
 	ereport(LOG,
 			(errmsg("the ceiling of scru64 went back"),
 			 errdetail("Its page had %s, and this server has written %s: IDs start after that.",
@@ -336,6 +335,7 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 {
 	CeilingState *state = ceiling_state();
 	uint64		ceiling;
+	uint64		lost = 0;		/* a ceiling that was written, and is not on the page */
 	int64		locked_at;
 
 	if (!ceiling_page_lock(wait))
@@ -346,7 +346,11 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 		if (!ceiling_page_read(&ceiling))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		if (ceiling < state->written)
-			write_again(ceiling);
+		{
+			lost = state->written;
+			(void) ceiling_page_write(lost);
+			restart_above(lost, true);
+		}
 		else if (ceiling > state->written)
 			restart_above(ceiling, true);
 		else if (ceiling < target)
@@ -355,6 +359,8 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 			set_durable(state, ceiling, state->written_at);
 	}
 	ceiling_page_unlock();
+	if (lost != 0)
+		log_went_back(ceiling, lost);
 	ceiling_page_log_slow(locked_at);
 }
 
@@ -397,21 +403,25 @@ ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 Datum
 scru64_create_ceiling(PG_FUNCTION_ARGS)
 {
+	bool		is_new;
+
 	(void) fcinfo;
 	PreventCommandDuringRecovery("scru64_create_ceiling()");
 	(void) ceiling_page_lock(true);
-	if (!ceiling_page_exists())
+	is_new = !ceiling_page_exists();
+	if (is_new)
 	{
 		if (ceiling_incarnation() > 0)
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		(void) ceiling_page_write(0);
+	}
+	ceiling_page_unlock();
+	if (is_new)
 		ereport(LOG,
 				(errmsg("the ceiling of scru64 was made"),
 				 errdetail("There was none: no ID counts as issued on this server."),
 				 errhint("If another database has IDs of this server, the ceiling was lost: as a superuser, call %s with a time that is not before the last of them.",
 						 "scru64_set_ceiling()")));
-	}
-	ceiling_page_unlock();
 	PG_RETURN_VOID();
 }
 

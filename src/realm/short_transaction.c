@@ -43,7 +43,7 @@
 #define AGAIN_MS			1000
 
 #define TOO_LONG_MESSAGE	"transaction was open for too long after it called a function of a realm"
-#define TOO_LONG_DETAIL		"It is at most %d seconds. Nothing was leased, renewed, released or split."
+#define TOO_LONG_DETAIL		"It is at most %d seconds. Nothing was changed in the realm."
 #define TOO_LONG_HINT		"Call the function in a transaction of its own, and commit at once."
 
 PG_FUNCTION_INFO_V1(scru64_keep_durable);
