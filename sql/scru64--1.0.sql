@@ -361,9 +361,9 @@ CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT clock_timestamp()) RETURN
 COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
 	IS 'have all nodes of this server start after this time, whatever they have issued';
 
-CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+CREATE FUNCTION scru64_check() RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, without issuing an ID or waiting';
+COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, or say what it would wait for; without issuing an ID or waiting';
 
 CREATE FUNCTION scru64_ceiling() RETURNS timestamptz AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 

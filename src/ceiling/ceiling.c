@@ -23,8 +23,11 @@
  *						for the lock can be cancelled.
  *	CeilingState.incarnation
  *						atomic; raised under the page's lock.
- *	CeilingState.awaited, awaited_at
+ *	CeilingState.awaited, awaited_at, awaited_since
  *						CeilingState.mutex
+ *	CeilingState.raising_since
+ *						atomic; written under the page's lock.  Counts only as long as a
+ *						process has the lock: an error leaves it as it is.
  *	CeilingState.written_at
  *						written under the page's lock and the mutex, read under either.
  *	CeilingState.durable, replicated
@@ -73,6 +76,9 @@
 #define MIN_NAP_MS			1
 #define MAX_NAP_MS			200
 
+/* Milliseconds after which a flush, by this server or by standbys, is slow */
+#define LONG_FLUSH_MS		1000
+
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 
 /* See above for what guards what. */
@@ -83,10 +89,12 @@ typedef struct CeilingState
 	XLogRecPtr	written_at;		/* the end of its record in the WAL */
 	uint64		awaited;		/* the ceiling that the standbys flush next */
 	XLogRecPtr	awaited_at;		/* the end of its record */
+	int64		awaited_since;	/* when a session first found that they had not, or 0 */
 	slock_t		mutex;
 	pg_atomic_uint64 durable;	/* the ceiling flushed by this server, */
 	pg_atomic_uint64 replicated;	/* and by the synchronous standbys, too */
 	ConditionVariable moved;	/* for sessions that wait for replicated */
+	pg_atomic_uint64 raising_since; /* when the raise began that goes on, or 0 */
 } CeilingState;
 
 static CeilingState *state_of_server = NULL;
@@ -102,6 +110,7 @@ init_ceiling(void *part, int tranche_id)
 	pg_atomic_init_u64(&state->durable, 0);
 	pg_atomic_init_u64(&state->replicated, 0);
 	ConditionVariableInit(&state->moved);
+	pg_atomic_init_u64(&state->raising_since, 0);
 }
 
 const SharedPart ceiling_part = {
@@ -142,6 +151,7 @@ static void
 note_standbys(CeilingState *state)
 {
 	XLogRecPtr	reached = standbys_reached();
+	int64		now = monotonic_ms();
 	bool		moved;
 
 	SpinLockAcquire(&state->mutex);
@@ -153,7 +163,11 @@ note_standbys(CeilingState *state)
 			await_durable(state);
 		pg_atomic_write_u64(&state->replicated, state->awaited);
 		await_durable(state);
+		state->awaited_since = 0;
 	}
+	else if (state->awaited > pg_atomic_read_u64(&state->replicated) &&
+			 state->awaited_since == 0)
+		state->awaited_since = now;
 	SpinLockRelease(&state->mutex);
 	if (moved)
 		ConditionVariableBroadcast(&state->moved);
@@ -199,6 +213,7 @@ restart_above(uint64 ceiling, bool keep_lease)
 	pg_atomic_write_u64(&state->durable, 0);
 	pg_atomic_write_u64(&state->replicated, 0);
 	state->awaited = 0;
+	state->awaited_since = 0;
 	state->written_at = flushed;
 	SpinLockRelease(&state->mutex);
 	node_slots_restart(ceiling, keep_lease);
@@ -301,8 +316,12 @@ scru64_ceiling_lock(void)
 static void
 set_durable(CeilingState *state, uint64 ceiling, XLogRecPtr written_at)
 {
+	bool		has_standbys = standbys_are_defined();
+
 	state->written = ceiling;
 	SpinLockAcquire(&state->mutex);
+	if (!has_standbys)
+		state->awaited_since = 0;
 	state->written_at = written_at;
 	pg_atomic_write_u64(&state->durable, ceiling);
 	if (state->awaited <= pg_atomic_read_u64(&state->replicated))
@@ -341,6 +360,7 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 	if (!ceiling_page_lock(wait))
 		return;
 	locked_at = monotonic_ms();
+	pg_atomic_write_u64(&state->raising_since, locked_at);
 	if (incarnation == ceiling_incarnation() && ceiling_durable() < enough)
 	{
 		if (!ceiling_page_read(&ceiling))
@@ -358,6 +378,7 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 		else
 			set_durable(state, ceiling, state->written_at);
 	}
+	pg_atomic_write_u64(&state->raising_since, 0);
 	ceiling_page_unlock();
 	if (lost != 0)
 		log_went_back(ceiling, lost);
@@ -391,6 +412,43 @@ ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 		standbys_log_wait(began_at);
 	}
 	ConditionVariableCancelSleep();
+}
+
+/*
+ * Would an ID of this tick wait for longer than usual, and for what?  Sets *waited_ms to how long
+ * this has lasted; 0 if the ID would be the first to wait.  Waits for nothing, and raises nothing.
+ *
+ * An ID above the durable ceiling needs a raise, and at most one goes on.  A wait for standbys that
+ * are missing may have no end.  Others count from when a session, perhaps this one, first found
+ * that they had not flushed the ceiling.
+ */
+CeilingWait
+ceiling_look_for_wait(uint64 tick, int64 *waited_ms)
+{
+	CeilingState *state = ceiling_state();
+	int64		since;
+
+	*waited_ms = 0;
+	if (tick <= ceiling_usable())
+		return CEILING_WAIT_NONE;
+	if (tick > ceiling_durable())
+	{
+		since = pg_atomic_read_u64(&state->raising_since);
+		if (ceiling_page_lock(false))
+			ceiling_page_unlock();
+		else if (since != 0)
+			*waited_ms = monotonic_ms() - since;
+		if (*waited_ms >= LONG_FLUSH_MS)
+			return CEILING_WAIT_FLUSH;
+	}
+	if (!standbys_are_waited_for())
+		return CEILING_WAIT_NONE;
+	SpinLockAcquire(&state->mutex);
+	since = state->awaited_since;
+	SpinLockRelease(&state->mutex);
+	*waited_ms = since != 0 ? monotonic_ms() - since : 0;
+	return standbys_missing() > 0 || *waited_ms >= LONG_FLUSH_MS ?
+		CEILING_WAIT_STANDBYS : CEILING_WAIT_NONE;
 }
 
 /*
