@@ -433,22 +433,23 @@ ceiling_look_for_wait(uint64 tick, int64 *waited_ms)
 		return CEILING_WAIT_NONE;
 	if (tick > ceiling_durable())
 	{
-		since = pg_atomic_read_u64(&state->raising_since);
 		if (ceiling_page_lock(false))
 			ceiling_page_unlock();
-		else if (since != 0)
+		else if ((since = pg_atomic_read_u64(&state->raising_since)) != 0)
 			*waited_ms = monotonic_ms() - since;
 		if (*waited_ms >= LONG_FLUSH_MS)
 			return CEILING_WAIT_FLUSH;
 	}
-	if (!standbys_are_waited_for())
-		return CEILING_WAIT_NONE;
-	SpinLockAcquire(&state->mutex);
-	since = state->awaited_since;
-	SpinLockRelease(&state->mutex);
-	*waited_ms = since != 0 ? monotonic_ms() - since : 0;
-	return standbys_missing() > 0 || *waited_ms >= LONG_FLUSH_MS ?
-		CEILING_WAIT_STANDBYS : CEILING_WAIT_NONE;
+	if (standbys_are_waited_for())
+	{
+		SpinLockAcquire(&state->mutex);
+		since = state->awaited_since;
+		SpinLockRelease(&state->mutex);
+		*waited_ms = since != 0 ? monotonic_ms() - since : 0;
+		if (standbys_missing() > 0 || *waited_ms >= LONG_FLUSH_MS)
+			return CEILING_WAIT_STANDBYS;
+	}
+	return CEILING_WAIT_NONE;
 }
 
 /*

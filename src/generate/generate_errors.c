@@ -315,11 +315,11 @@ warn(char *detail, const char *hint)
 }
 
 char *
-generate_warn_of_clock(uint64 state)
+generate_warn_of_clock(uint64 state, int64 wait_ms)
 {
-	return warn(psprintf(_("The next ID waits for the clock. %s"),
+	return warn(psprintf(_("The next ID waits for the clock for %lld ms. %s"), (long long) wait_ms,
 						 state_text(node_of_key(session_node.key), state)),
-				_("The wait ends by itself. If the clock is right, the node may need a smaller node_id_size."));
+				_("The wait ends by itself. Check the clock."));
 }
 
 char *

@@ -190,21 +190,27 @@ look_at_configured(uint64 now)
 	return scru64_get_timestamp(prev) > node_state_tick(report.state) ? prev : report.state;
 }
 
-/* What the next ID would wait for, or NULL.  A wait for a renewal of the lease is short. */
+/* Ticks: a node that is asked for too many IDs waits for the clock again and again, but not so long. */
+#define LONG_CLOCK_WAIT		4
+
+/* What the next ID would wait for, for a second or more, or NULL */
 static char *
 look_for_wait(uint64 state, uint64 now)
 {
+	const Generator *generator = &session_node.generator;
+	uint64		last = node_state_last(state, generator);
 	uint64		allowance = session_node_is_full(state) ?
 		look_ahead_most(allowance_ticks()) : allowance_ticks();
+	uint64		due = generator_due(generator, last, allowance);
 	uint64_t	next;
 	int64		waited_ms;
 
-	switch (generator_next(&session_node.generator,
-						   node_state_last(state, &session_node.generator),
-						   now, allowance, 0, &next))
+	switch (generator_next(generator, last, now, allowance, 0, &next))
 	{
 		case GENERATOR_WAIT:
-			return generate_warn_of_clock(state);
+			if (due - now < LONG_CLOCK_WAIT)
+				return NULL;
+			return generate_warn_of_clock(state, (due - now) << SCRU64_TICK_SHIFT);
 		case GENERATOR_CLOCK_BEHIND:
 			generate_fail_clock_behind(state);
 		case GENERATOR_EXHAUSTED:

@@ -48,12 +48,12 @@ sub goes_on_ok
 # unlocked the page.
 sub unlocked_at_log_ok
 {
-	my ($sql, $name) = @_;
+	my ($sql, $name, %params) = @_;
 
   SKIP:
 	{
 		skip 'gdb is not installed', 3 if !has_gdb();
-		my $session = open_session($node);
+		my $session = open_session($node, %params);
 		my $gdb = stop_at($node, $session->{pid}, 'EmitErrorReport');
 
 		start_statement($session, $sql);
@@ -314,6 +314,20 @@ unlink($file);
 start_server($node);
 goes_on_ok('killed without a file');
 is(scalar(logged($node, $lost)), $times_lost, 'killed without a file: nothing was lost');
+
+# The other lines about the page
+$node->safe_psql('postgres', 'CREATE DATABASE fresh');
+foreach my $case ([ 'lost', 'SELECT scru64_watermark()' ], [ 'made', 'CREATE EXTENSION scru64', dbname => 'fresh' ])
+{
+	my ($what, $sql, %params) = @{$case};
+
+	$node->stop;
+	unlink($file);
+	start_server($node);
+	unlocked_at_log_ok($sql, $what, %params);
+	advance();
+	goes_on_ok($what);
+}
 
 #
 # A server for a single user
