@@ -41,6 +41,12 @@
 #include "shmem/node_slots.h"
 #include "shmem/worker_mailbox.h"
 
+/*
+ * Ticks of a wait for the clock that scru64_check() reports.  A node that is asked for too many IDs
+ * waits again and again, but for less.
+ */
+#define LONG_CLOCK_WAIT		4
+
 PG_FUNCTION_INFO_V1(scru64_check);
 
 SessionNode session_node;
@@ -189,9 +195,6 @@ look_at_configured(uint64 now)
 		report.state = NODE_STATE_NO_ID | scru64_compose(ceiling, 0);
 	return scru64_get_timestamp(prev) > node_state_tick(report.state) ? prev : report.state;
 }
-
-/* Ticks: a node that is asked for too many IDs waits for the clock again and again, but not so long. */
-#define LONG_CLOCK_WAIT		4
 
 /* What the next ID would wait for, for a second or more, or NULL */
 static char *

@@ -333,6 +333,20 @@ ok(waits_for($node, $last, 'Standby'), 'the standby is gone: a session waits');
 wait_logged_ok(1, 'the log says that the standby is missing');
 set_parameter($node, 'synchronous_standby_names', '');
 like(end_next($last), qr/^\d+$/, 'and what the hint says ends the wait');
+
+# A statement that began before there was to be a standby: its session does not know the setting.
+move_clock(60_000);
+my $lock = open_session($node);
+$lock->query_safe('SELECT pg_advisory_lock(1)');
+start_statement($last, 'DO $$ BEGIN PERFORM pg_advisory_lock_shared(1); PERFORM scru64_check(); END $$');
+waits_for($node, $last, 'advisory');
+set_parameter($node, 'synchronous_standby_names', 'standby');
+check_waits_ok(qr/Missing: 1 of 1/, 'a session that knows the setting');
+$lock->query_safe('SELECT pg_advisory_unlock(1)');
+($out, $err) = try_statement($last, 'SELECT 1');
+is("$out$err", '1', 'scru64_check() in a session that does not know it');
+$lock->quit;
+set_parameter($node, 'synchronous_standby_names', '');
 $last->quit;
 $node->stop;
 done_testing();

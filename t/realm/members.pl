@@ -72,6 +72,7 @@ foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'",
 	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'; ROLLBACK TO s",
 	"BEGIN; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; RELEASE s; SAVEPOINT s; ROLLBACK TO s",
+	"BEGIN; SELECT scru64_realm.set_max_ttl('2 h')",
 	# the locks are the cursor's
 	"BEGIN; DECLARE k CURSOR FOR SELECT count(*) FROM $calls{lease}; SAVEPOINT s; FETCH k; ROLLBACK TO s",
 	"BEGIN; DECLARE k CURSOR FOR SELECT count(*) FROM $calls{renew}; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; FETCH k; ROLLBACK TO s")
@@ -84,7 +85,7 @@ foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
 	ok( $realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $session->{pid}"),
 		"its session is terminated: $begin");
 	eval { try_statement($session, 'SELECT 1') };
-	like($session->{stderr}, qr/FATAL:  25000: transaction was open for too long after it called a function of a realm\nDETAIL:  It is at most 15 seconds.*\nHINT:  /,
+	like($session->{stderr}, qr/FATAL:  25000: transaction was open for too long after it called a function of a realm\nDETAIL:  It is at most 15 seconds\. Nothing was changed in the realm\.\nHINT:  /,
 		'... and the client is told why');
 	like(slurp_file($realm->logfile, $log), qr/FATAL:  transaction was open for too long.*\n.*DETAIL:  /, '... and the log');
 	eval { $session->quit };
