@@ -344,7 +344,7 @@ set_parameter($node, 'synchronous_standby_names', 'standby');
 check_waits_ok(qr/Missing: 1 of 1/, 'a session that knows the setting');
 $lock->query_safe('SELECT pg_advisory_unlock(1)');
 ($out, $err) = try_statement($last, 'SELECT 1');
-is("$out$err", '1', 'scru64_check() in a session that does not know it');
+is($out, '1', 'scru64_check() in a session that does not know it');
 $lock->quit;
 set_parameter($node, 'synchronous_standby_names', '');
 $last->quit;
