@@ -101,15 +101,13 @@ CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING btree AS
 	FUNCTION 2 btint8sortsupport(internal),
 	FUNCTION 4 btequalimage(oid);
 
--- Skip support came with PostgreSQL 18.
-DO $$
-BEGIN
-	IF current_setting('server_version_num')::integer >= 180000 THEN
-		ALTER OPERATOR FAMILY scru64_ops USING btree ADD
-			FUNCTION 6 (scru64, scru64) btint8skipsupport(internal);
-	END IF;
-END
+-- Skip support came with PostgreSQL 18. SQL in place of DO: a database may have no plpgsql.
+CREATE FUNCTION scru64_add_skip_support() RETURNS void LANGUAGE sql AS $$
+	ALTER OPERATOR FAMILY scru64_ops USING btree ADD
+		FUNCTION 6 (scru64, scru64) btint8skipsupport(internal);
 $$;
+SELECT scru64_add_skip_support() WHERE current_setting('server_version_num')::integer >= 180000;
+DROP FUNCTION scru64_add_skip_support();
 
 CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING hash AS
 	OPERATOR 1 =,
@@ -361,9 +359,9 @@ CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT clock_timestamp()) RETURN
 COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
 	IS 'have all nodes of this server start after this time, whatever they have issued';
 
-CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+CREATE FUNCTION scru64_check() RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, without issuing an ID or waiting';
+COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, or say what it would wait for; without issuing an ID or waiting';
 
 CREATE FUNCTION scru64_ceiling() RETURNS timestamptz AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 

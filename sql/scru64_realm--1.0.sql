@@ -74,29 +74,6 @@ CREATE FUNCTION scru64_realm_internal.node_ctr_range(node_spec text) RETURNS int
 	LANGUAGE sql IMMUTABLE STRICT
 	RETURN (SELECT scru64_realm_internal.node_ctr_range(n.node_id, n.node_id_size) FROM scru64_parse_node_spec(node_spec) AS n);
 
--- scru64_generators() of this version: an update of extension scru64 may drop that function, and
--- make one with more columns, which only members of pg_monitor may call.
-CREATE FUNCTION scru64_realm_internal.scru64_generators(
-	OUT node_id integer,
-	OUT node_id_size integer,
-	OUT last_id scru64,
-	OUT node_spec text,
-	OUT lead interval,
-	OUT durable_until timestamptz,
-	OUT counter_overflows bigint,
-	OUT clock_rollbacks bigint,
-	OUT waits bigint
-) RETURNS SETOF record AS '$libdir/scru64' LANGUAGE C ROWS 10;
-
--- The nodes that this server has generated IDs of, and the ID after which each continues
-CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint)
-	RETURNS SETOF record LANGUAGE sql ROWS 10
-BEGIN ATOMIC
-	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size),
-		   scru64_realm_internal.node_ctr_range(g.node_id, g.node_id_size), n.node_prev::bigint
-	FROM scru64_realm_internal.scru64_generators() AS g, scru64_parse_node_spec(g.node_spec) AS n;
-END;
-
 -- From here on PostgreSQL's own names come first, and then those of this script, which go
 -- to scru64_realm_internal if they say nothing else.
 SET LOCAL search_path = scru64_realm_internal, scru64_realm, pg_temp;
@@ -1173,15 +1150,15 @@ $$;
 -- of generators whose last ID is in the window of no lease
 --
 -- Up to PostgreSQL 16 no parallel plan may enter a block with EXCEPTION.
-CREATE FUNCTION unleased(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+CREATE FUNCTION unleased(OUT node text, OUT node_ctr_range int4range, OUT last_tick bigint) RETURNS SETOF record
 	LANGUAGE plpgsql PARALLEL UNSAFE ROWS 10
 AS $$
 BEGIN
 	RETURN QUERY
-	SELECT g.node, g.node_ctr_range, g.last_id FROM generators() AS g
+	SELECT g.node, r.node_ctr_range, g.last_tick FROM server_nodes() AS g, node_ctr_range(g.node) AS r (node_ctr_range)
 	WHERE NOT EXISTS (SELECT FROM ledger AS l
-					  WHERE l.node_ctr_range @> g.node_ctr_range
-						AND g.last_id >> 24 BETWEEN tick(l.granted_at) AND tick(l.occupied_until));
+					  WHERE l.node_ctr_range @> r.node_ctr_range
+						AND g.last_tick BETWEEN tick(l.granted_at) AND tick(l.occupied_until));
 	FOR node IN
 		SELECT current_setting('scru64.node_spec', true)
 		UNION
@@ -1192,7 +1169,7 @@ BEGIN
 	LOOP
 		BEGIN
 			node_ctr_range := node_ctr_range(node);
-			last_id := 0;
+			last_tick := 0;
 			CONTINUE WHEN node_ctr_range IS NULL;
 			RETURN NEXT;
 		EXCEPTION WHEN invalid_parameter_value THEN
@@ -1202,9 +1179,22 @@ BEGIN
 END
 $$;
 
+-- The next two functions, alone, have more rights than the extension's owner has. They belong to
+-- a superuser, so the owner cannot grant them to other roles. They look no name up in the
+-- owner's schemas, and read none of the owner's tables.
+
+-- The nodes that this server has generated IDs of, in all databases, and the tick after which each
+-- continues: less than scru64_generators() shows to members of pg_monitor. The body is text, and
+-- no function that the next version of the extension scru64 may drop is kept by it.
+CREATE FUNCTION server_nodes(OUT node text, OUT last_tick bigint) RETURNS SETOF record LANGUAGE sql
+	SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('%s/%s', g.node_id, g.node_id_size), n.node_prev::bigint >> 24
+	FROM pg_catalog.scru64_generators() AS g, pg_catalog.scru64_parse_node_spec(g.node_spec) AS n;
+$$;
+
 -- The node specs in the configuration files of this server: a session may have another
--- value. Only superusers see the files. So this function, alone, has more rights than the
--- extension's owner has, and looks no name up in the owner's schemas.
+-- value. Only superusers see the files.
 CREATE FUNCTION server_node_specs() RETURNS SETOF text LANGUAGE sql
 	SECURITY DEFINER ROWS 1 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -1221,7 +1211,7 @@ CREATE FUNCTION busy(
 	OUT occupied_from timestamptz,
 	OUT occupied_until timestamptz,
 	OUT node text,				-- in use without a lease
-	OUT last_id bigint
+	OUT last_tick bigint
 ) RETURNS SETOF record
 	LANGUAGE plpgsql
 AS $$
@@ -1238,7 +1228,7 @@ BEGIN
 	WHERE l.occupied_until > least(clock, lost_renewals.lasted_until) AND l.granted_at < least(l.occupied_until, until)
 		AND l.node_ctr_range && region
 	UNION ALL
-	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_id FROM unleased() AS u WHERE u.node_ctr_range && region;
+	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_tick FROM unleased() AS u WHERE u.node_ctr_range && region;
 END
 $$;
 
@@ -1307,7 +1297,7 @@ BEGIN
 					DETAIL = format('This server generates with node %s, or is set to.', busy.node),
 					HINT = 'Leave node_id out to get one that is free. For this server, the owner of the realm can lease the node that it uses.';
 		END IF;
-		free_from := greatest(free_from, tick_start((busy.last_id >> 24) + 1));
+		free_from := greatest(free_from, tick_start(busy.last_tick + 1));
 	END LOOP;
 	RETURN free_from;
 END
@@ -1453,7 +1443,7 @@ BEGIN
 		FROM pg_class AS c WHERE c.relnamespace IN (TABLE n) AND c.relkind IN ('r', 'v', 'S')
 		UNION ALL
 		SELECT 'FUNCTION', 'FUNCTION', p.oid::regprocedure::text, p.proacl,
-			   CASE WHEN p.prosqlbody IS NULL THEN 'SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp' END ||
+			   CASE WHEN p.prosqlbody IS NULL AND p.proname <> 'server_nodes' THEN 'SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp' END ||
 			   CASE WHEN p.prosecdef THEN $$ SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'$$ ELSE '' END
 		FROM pg_proc AS p WHERE p.pronamespace IN (TABLE n)
 		UNION ALL
@@ -1473,7 +1463,7 @@ BEGIN
 		LOOP
 			EXECUTE format('REVOKE ALL ON %s %s FROM %s CASCADE', object.acl_kind, object.name, grantee);
 		END LOOP;
-		IF object.name <> 'server_node_specs()' THEN
+		IF object.name NOT IN ('server_nodes()', 'server_node_specs()') THEN
 			EXECUTE format('ALTER %s %s OWNER TO %s', object.kind, object.name, $name$@extowner@$name$);
 		END IF;
 		EXECUTE format('GRANT ALL ON %s %s TO %s', object.acl_kind, object.name, $name$@extowner@$name$);

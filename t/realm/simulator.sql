@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql
 CREATE OR REPLACE FUNCTION scru64_realm_internal.identity() RETURNS bigint LANGUAGE sql RETURN sim.get('identity');
 CREATE OR REPLACE FUNCTION scru64_realm_internal.timeline() RETURNS integer LANGUAGE sql RETURN sim.get('timeline')::integer;
 CREATE OR REPLACE FUNCTION scru64_realm_internal.begin_change(is_short boolean) RETURNS void LANGUAGE sql AS '';
-CREATE OR REPLACE FUNCTION scru64_realm_internal.unleased(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint)
+CREATE OR REPLACE FUNCTION scru64_realm_internal.unleased(OUT node text, OUT node_ctr_range int4range, OUT last_tick bigint)
 	RETURNS SETOF record LANGUAGE sql AS 'SELECT NULL, NULL::int4range, NULL::bigint WHERE false';
 
 -- What holders have heard: IDs of ticks after one and up to another; used: as reported

@@ -35,6 +35,7 @@ PROCESS_LOCAL static int n_held = 0, spinlocks = 0;
 PROCESS_LOCAL static uint64 own_xid = 0;
 
 /* Variables of the server */
+SyncRepConfigData *SyncRepConfig = NULL;
 MemoryContext TopTransactionContext = (MemoryContext) 0, TopMemoryContext = (MemoryContext) 1;
 SERVER_LOCAL static LWLockPadded main_locks[NUM_INDIVIDUAL_LWLOCKS] = {{{0}}};
 LWLockPadded *MainLWLockArray = main_locks;
