@@ -1012,7 +1012,7 @@ BEGIN
 			least(lease.expires_at, lease.occupied_until - interval '30 s') <= noticed_at THEN
 		RAISE EXCEPTION 'lease is not active'
 			USING ERRCODE = 'object_not_in_prerequisite_state',
-				DETAIL = format('The realm was promoted, restored or copied. When the realm noticed that, at %s, this lease had ended, or would end in less than 30 seconds with a shorter guard time: it lasts until %s, and its node is occupied until %s.',
+				DETAIL = format('The realm was promoted, restored or copied, and noticed that at %s. By then, this lease had ended, or its node was occupied for 30 more seconds at most. The lease lasts until %s, and its node is occupied until %s.',
 								noticed_at, lease.expires_at, lease.occupied_until),
 				HINT = 'Generate until the last expires_at that was reported to you, at the longest, and get a new lease from scru64_realm.lease(). With a guard time of 30 seconds or more, only leases that had ended are not renewed.';
 	END IF;

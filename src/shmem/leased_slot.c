@@ -7,9 +7,9 @@
  * Nothing raises an error, allocates or waits while the lock is held, which guards Leased, too.
  *
  * The leased node never loses the slot to a configured node, one that scru64.node_spec names.
- * The node starts after the tick of the lease's grant; after recovery, above the ceiling, too.
- * The node need not start above the floor, as configured nodes do, because no other server
- * issues the node's IDs in the time of the lease.
+ * The node starts after the tick of the lease's grant, and if possible above the IDs of the lease
+ * before; after recovery, above the ceiling, too.  The node need not start above the floor, as
+ * configured nodes do, because no other server issues the node's IDs in the time of the lease.
  *
  * Beside the slot, a worker saves its lease for the next worker, which resumes the lease if
  * the first one has failed.  A crash of a process clears both: the postmaster then ends all
