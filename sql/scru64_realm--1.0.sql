@@ -345,7 +345,7 @@ BEGIN
 	ttl := check_ttl(ttl);
 	SELECT * INTO locked FROM lock_lease(renew.lease_id, renew.last_id);
 	known := locked.known;
-	PERFORM check_renewable(known, locked.clock);
+	PERFORM check_renewable(known);
 	granted_at := known.granted_at;
 	realm_clock := locked.clock;
 	cap := cap(granted_at, realm_clock);
@@ -418,7 +418,7 @@ BEGIN
 	PERFORM check_node_id_size(split.node_id_size, 'Give one that is greater than the lease''s.');
 	SELECT * INTO locked FROM lock_lease(split.lease_id, split.last_id);
 	known := locked.known;
-	PERFORM check_renewable(known, locked.clock);
+	PERFORM check_renewable(known);
 	bits := split.node_id_size - known.node_id_size;
 	IF bits NOT BETWEEN 1 AND 12 THEN
 		RAISE EXCEPTION 'cannot split a lease with a node_id_size of % into leases with a node_id_size of %',
@@ -971,8 +971,12 @@ END
 $$;
 
 -- A lease that had ended when leases were lost, and was not changed since, is not revived,
--- wherever the clock is now: the next lease of its node may be lost.
-CREATE FUNCTION check_renewable(lease ledger, clock timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+-- wherever the clock is now: the next lease of its node may be lost. That one began after
+-- occupied_until, by a clock that was ahead of this one by less than the guard time that the
+-- lease has, occupied_until - expires_at, or by less than 30 seconds if that is more.
+CREATE FUNCTION check_renewable(lease ledger) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	noticed_at timestamptz := (last_failover()).noticed_at;
 BEGIN
 	IF lease.revoked_at IS NOT NULL THEN
 		RAISE EXCEPTION 'lease was revoked'
@@ -980,10 +984,14 @@ BEGIN
 				DETAIL = format('The owner of the realm has revoked it at %s. It lasts until %s.',
 								lease.revoked_at, lease.expires_at),
 				HINT = 'Get a new one from scru64_realm.lease(), if the owner lets you.';
+	ELSIF lease.clock_reading <= noticed_at AND
+			least(lease.expires_at, lease.occupied_until - interval '30 s') <= noticed_at THEN
+		RAISE EXCEPTION 'lease is not active'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = format('The realm was promoted, restored or copied, and noticed that at %s. By then, this lease had ended, or its node was occupied for 30 more seconds at most. The lease lasts until %s, and its node is occupied until %s.',
+								noticed_at, lease.expires_at, lease.occupied_until),
+				HINT = 'Generate until the last expires_at that was reported to you, at the longest, and get a new lease from scru64_realm.lease(). With a guard time of 30 seconds or more, only leases that had ended are not renewed.';
 	END IF;
-	PERFORM check_active(lease, 'infinity')
-	FROM last_failover() AS f, limits(clock) AS l
-	WHERE lease.occupied_until <= f.noticed_at + l.slack AND lease.clock_reading <= f.noticed_at;
 END
 $$;
 

@@ -621,6 +621,30 @@ a_successor_is_waited_for_while_there_is_time(void)
 	CHECK(plan_successor_timeout_ms(&plan) < 0);
 }
 
+/* A new lease begins above the last ID, if its window and the clock allow it. */
+static void
+a_new_lease_continues_after_the_last_id(void)
+{
+	uint64_t	now = CLOCK_TICK;
+	uint64_t	start = now - 1;
+	uint64_t	limit = now + 500;
+
+	CHECK_UINT(plan_start_after(start, limit, 0, now, 39), ==, start);
+	CHECK_UINT(plan_start_after(start, limit, start - 1, now, 39), ==, start);
+	CHECK_UINT(plan_start_after(start, limit, start, now, 39), ==, start);
+	CHECK_UINT(plan_start_after(start, limit, start + 1, now, 39), ==, start + 1);
+	/* an ID may be ahead by the allowance, but no more */
+	CHECK_UINT(plan_start_after(start, limit, now + 39, now, 39), ==, now + 39);
+	CHECK_UINT(plan_start_after(start, limit, now + 40, now, 39), ==, start);
+	CHECK_UINT(plan_start_after(start, limit, now, now, 0), ==, now);
+	CHECK_UINT(plan_start_after(start, limit, now + 1, now, 0), ==, start);
+	/* the window has at least one tick after it */
+	CHECK_UINT(plan_start_after(start, now + 21, now + 20, now, 39), ==, now + 20);
+	CHECK_UINT(plan_start_after(start, now + 20, now + 20, now, 39), ==, start);
+	/* a lease that begins ahead of the clock begins there */
+	CHECK_UINT(plan_start_after(now + 10, limit, now + 9, now, 39), ==, now + 10);
+}
+
 int
 main(void)
 {
@@ -646,5 +670,6 @@ main(void)
 	RUN(new_leases_have_pauses_that_grow);
 	RUN(windows_have_the_allowance_on_top);
 	RUN(a_successor_is_waited_for_while_there_is_time);
+	RUN(a_new_lease_continues_after_the_last_id);
 	return harness_finish();
 }
