@@ -187,9 +187,12 @@ COMMENT ON FUNCTION scru64_from_bigint(bigint) IS 'convert bigint to scru64';
 COMMENT ON FUNCTION scru64_from_bytea(bytea) IS 'convert 8 bytes, big-endian, to scru64';
 
 -- Every scru64 is a bigint, so this way there is nothing to do, not even a
--- table to rewrite. The other way the range is checked.
+-- table to rewrite.
 CREATE CAST (scru64 AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
-CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint) AS ASSIGNMENT;
+
+-- Explicit: most numbers are IDs of some time. A writer that still generates numbers,
+-- by nextval() or as Snowflakes do, gets 42804 in place of an ID of another time.
+CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint);
 
 -- Assignment, so that an INSERT of a text value or parameter just works. The other way
 -- PostgreSQL converts every type.

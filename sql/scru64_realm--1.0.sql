@@ -791,7 +791,7 @@ CREATE FUNCTION tick_start(tick bigint) RETURNS timestamptz LANGUAGE sql IMMUTAB
 -- of granted_at
 CREATE FUNCTION start(node_ctr_range int4range, granted_at timestamptz) RETURNS ledger.last_id%TYPE
 	LANGUAGE sql IMMUTABLE STRICT
-	RETURN tick(granted_at) << 24 | (upper(node_ctr_range) - 1);
+	RETURN (tick(granted_at) << 24 | (upper(node_ctr_range) - 1))::scru64;
 
 -- ---------------------------------------------------------------------------
 -- Internal: failovers

@@ -112,7 +112,7 @@ GRANT EXECUTE ON FUNCTION scru64_realm_internal.server_nodes() TO regress_realm_
 SELECT function, d.refobjid::regprocedure AS depends_on
 FROM realm_function AS f JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_proc'::regclass
 WHERE d.refobjid::regprocedure::text ~ '^scru64_(generators|transactions|lease)\(';
-SELECT count(*) AS of_its_library FROM realm_function WHERE probin IS NOT NULL AND prosrc !~ '^scru64_keep_';
+SELECT count(*) AS of_its_library FROM realm_function WHERE probin IS NOT NULL AND prosrc !~ '^scru64_begin_change';
 DROP VIEW realm_function;
 
 -- Of what was generated on this server, by other tests too, the realm sees one node.

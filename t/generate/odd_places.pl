@@ -42,7 +42,7 @@ sub same_ok
 		join("\n", @others, 'all|'), $place);
 }
 
-my @in_index = ('42501|scru64_realm_internal.keep_durable()');
+my @in_index = ('42501|scru64_realm_internal.begin_change(boolean)');
 my @no_snapshot = ('55000|scru64_watermark()');
 
 # A block of PL/pgSQL in which all are called without a snapshot, in one line
