@@ -196,7 +196,7 @@ BEGIN
                 GET STACKED DIAGNOSTICS more = PG_EXCEPTION_DETAIL;
                 IF failed IS NULL OR SQLSTATE <> '42P01' THEN    -- a view of what has failed
                     failed := concat_ws(E'\n', failed,
-                        left(split_part(s.statement, E'\n', 1), 120) || ': ' || concat_ws(E'\n', SQLERRM, nullif(more, '')));
+                        left(split_part(s.statement, ' AS  ', 1), 150) || ': ' || concat_ws(E'\n', SQLERRM, nullif(more, '')));
                     failed_at := coalesce(failed_at, s.n);
                 END IF;
             END;
