@@ -7,10 +7,10 @@
 -- \set default scru64_generate()          of the new IDs
 -- CREATE FUNCTION pg_temp.new_id(...)     from the old ID, in its type, to the new one
 --
--- The query reads from the catalogs what depends on the IDs, and writes statements into the table
--- pg_temp.step.  A trial runs the statements on empty tables and is undone.  What cannot be changed
--- is listed, and stops the file.  Otherwise psql runs the statements because of \gexec.  To see them
--- first, write ; in its place.
+-- The query reads from the catalogs what depends on the IDs, and writes statements for it into the
+-- table pg_temp.in_one_go.  A trial runs them on the tables without their rows, and is undone.
+-- Objects that cannot be changed with the ID are listed, and stop the file.  Without any, psql runs
+-- the statements because of \gexec.  To see them first, write ; in its place.
 --
 -- Not changed: columns that refer to the ID without a foreign key; bodies of functions.
 -- Lost: comments on foreign keys, and on triggers and columns of views.  Of a table partitioned by the
@@ -30,7 +30,10 @@ BEGIN
 END
 $$;
 
-CREATE TEMP TABLE step ON COMMIT DROP AS
+SELECT EXISTS (SELECT FROM :table WHERE hash_record_extended(ROW(:column), 0)
+                                      <> hash_record_extended(ROW(pg_temp.new_id(:column)), 0)) AS rehashed \gset
+
+CREATE TEMP TABLE in_one_go ON COMMIT DROP AS
 WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     SELECT attrelid, attnum FROM pg_attribute WHERE attrelid = :'table'::regclass AND attname = :'column'
     UNION
@@ -74,7 +77,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     WHERE contype = 'f' AND conparentid = 0
         AND (conrelid IN (TABLE parent) OR confrelid IN (TABLE parent)
              OR EXISTS (SELECT FROM id WHERE rel = conrelid AND num = ANY (conkey)))
-), refused (what) AS (              -- what no statement here changes, in PostgreSQL's words
+), refused (what) AS (              -- objects that no statement here changes
     SELECT format('%s uses %s.%I', pg_describe_object(classid, objid, objsubid), rel::regclass, name)
     FROM col JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
         LEFT JOIN pg_attrdef AS def ON classid = 'pg_attrdef'::regclass AND objid = def.oid
@@ -94,17 +97,15 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
         FROM parent JOIN col USING (rel) JOIN pg_class AS c ON c.oid = rel
             JOIN pg_partitioned_table ON partrelid = rel AND num = ANY (partattrs), LATERAL (VALUES
             (partnatts > 1, 'another column in its partition key'),
-            (partstrat = 'h' AND EXISTS (
-                SELECT FROM :table WHERE hash_record_extended(ROW(:column), 0)
-                                      <> hash_record_extended(ROW(pg_temp.new_id(:column)), 0)),
-             'HASH partitions, which would not be those of the new IDs: move its rows into a new table'),
+            (partstrat = 'h' AND :'rehashed', 'HASH partitions, which differ for the new IDs: move its rows into a new table'),
             (EXISTS (SELECT FROM pg_attribute WHERE attrelid = rel AND attnum <> num AND attidentity <> ''),
              'another column that is an identity'),
             (relrowsecurity OR EXISTS (SELECT FROM pg_policy WHERE polrelid = rel), 'row security or policies'),
             (EXISTS (SELECT FROM pg_publication_rel WHERE prrelid = rel), 'a place in a publication'),
             (EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = rel), 'extended statistics'),
-            (relispartition, 'a parent'),
-            (relreplident <> 'd', 'a REPLICA IDENTITY'),
+            (EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND contype = 'c' AND NOT convalidated),
+             'a CHECK that is NOT VALID'),
+            (relispartition, 'a parent: it is itself a partition'),
             (reltablespace <> 0, 'a tablespace')) AS v (found, what)
         WHERE found
 ), step (n, statement) AS (         -- what psql runs, in the order of n
@@ -136,7 +137,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     UNION SELECT 109, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid IN (TABLE parent)
             AND indexrelid NOT IN (SELECT conindid FROM pg_constraint WHERE conrelid = indrelid)
     UNION SELECT 110, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent::regclass, name,
-            CASE WHEN bound LIKE '%modulus%' THEN bound
+            CASE WHEN bound LIKE 'FOR VALUES WITH %' THEN bound
             ELSE regexp_replace(bound, 'E?''([^'']|'''')*''|[0-9]+', 'pg_temp.new_bound(\&)', 'g') END) FROM part
     UNION SELECT 111, format(alter_table, 'ADD') || def FROM fkey
     UNION SELECT 111, format('ALTER TABLE %s ALTER %I SET DEFAULT %s', :'table', :'column', :'default')
@@ -159,7 +160,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     UNION SELECT 202, format('COMMENT ON %s %s IS %L', CASE depth WHEN 0 THEN 'TABLE' ELSE 'VIEW' END, name,
             obj_description(oid, 'pg_class')) FROM anew
     UNION SELECT 203, format('ALTER SEQUENCE %s OWNED BY %s', name, owner) FROM seq
-), trial (n, statement) AS (        -- only in the trial: no rows, and what would fail with its name
+), trial (n, statement) AS (         -- only in the trial: take the rows away; let each index and check fail by itself
     SELECT 102, format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I', conrelid::regclass, conname)
         FROM pg_constraint
         WHERE contype = 'f' AND conparentid = 0 AND confrelid IN (SELECT rel FROM col)
@@ -168,7 +169,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
         FROM col JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
             JOIN pg_class AS i ON classid = 'pg_class'::regclass AND i.oid = objid AND relkind IN ('i', 'I')
         WHERE NOT relispartition
-    UNION SELECT unnest(ARRAY[102, 109]), format('ALTER TABLE %s %s CONSTRAINT %I %s', rel::regclass,
+    UNION SELECT unnest(ARRAY[102, 111]), format('ALTER TABLE %s %s CONSTRAINT %I %s', rel::regclass,
             unnest(ARRAY['DROP', 'ADD']), conname, unnest(ARRAY['', pg_get_constraintdef(c.oid)]))
         FROM col JOIN pg_constraint AS c ON conrelid = rel AND num = ANY (conkey)
         WHERE contype IN ('c', 'x') AND conislocal
@@ -186,34 +187,35 @@ DECLARE
     failed_at integer;
     more text;
 BEGIN
-    SELECT string_agg(statement, E'\n' ORDER BY statement) INTO failed FROM pg_temp.step WHERE kind = 'refused';
-    BEGIN
-        FOR s IN SELECT * FROM pg_temp.step WHERE failed IS NULL ORDER BY n, statement LOOP
-            EXIT WHEN s.n > failed_at AND failed_at <= 107;    -- all the rest would fail, too
-            BEGIN
-                EXECUTE s.statement;
-            EXCEPTION WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS more = PG_EXCEPTION_DETAIL;
-                IF failed IS NULL OR SQLSTATE <> '42P01' THEN    -- a view of what has failed
+    SELECT string_agg(statement, E'\n' ORDER BY statement) INTO failed FROM pg_temp.in_one_go WHERE kind = 'refused';
+    IF failed IS NULL THEN
+        BEGIN
+            FOR s IN SELECT * FROM pg_temp.in_one_go ORDER BY n, statement LOOP
+                EXIT WHEN s.n > failed_at AND failed_at <= 107;    -- the rest would fail, too
+                BEGIN
+                    EXECUTE s.statement;
+                EXCEPTION WHEN OTHERS THEN
+                    GET STACKED DIAGNOSTICS more = PG_EXCEPTION_DETAIL;
+                    CONTINUE WHEN failed IS NOT NULL AND SQLSTATE = '42P01';    -- what a failed CREATE would have made
                     failed := concat_ws(E'\n', failed,
-                        left(split_part(s.statement, ' AS  ', 1), 150) || ': ' || concat_ws(E'\n', SQLERRM, nullif(more, '')));
+                        concat_ws(': ', left(split_part(s.statement, ' AS  ', 1), 150), SQLERRM), nullif(more, ''));
                     failed_at := coalesce(failed_at, s.n);
-                END IF;
-            END;
-        END LOOP;
-        RAISE EXCEPTION 'undo the trial';
-    EXCEPTION WHEN raise_exception THEN
-        NULL;
-    END;
-    IF failed <> '' THEN
+                END;
+            END LOOP;
+            RAISE EXCEPTION 'undo the trial';
+        EXCEPTION WHEN raise_exception THEN
+            NULL;
+        END;
+    END IF;
+    IF failed IS NOT NULL THEN
         RAISE EXCEPTION 'these objects cannot be changed with the ID' USING DETAIL = failed,
-            HINT = 'Nothing has changed. ROLLBACK. Begin again, drop these objects before in_one_go.sql, and create them'
-                ' again after it, for the new type. If access method "gin" or "gist" is named,'
-                ' CREATE EXTENSION scru64_gin or scru64_gist CASCADE instead. If a bound has no new ID, add one to the map.';
+            HINT = 'Nothing has changed. ROLLBACK. Begin again: drop these objects before in_one_go.sql, and create them'
+                ' after it for the new type. For access method "gin" or "gist", CREATE EXTENSION scru64_gin or scru64_gist'
+                ' CASCADE instead. For a bound, add a new ID to the map instead.';
     END IF;
 END
 $$;
 
-SELECT statement FROM pg_temp.step WHERE kind = 'step' ORDER BY n, statement \gexec
-DROP TABLE pg_temp.step;
+SELECT statement FROM pg_temp.in_one_go WHERE kind = 'step' ORDER BY n, statement \gexec
+DROP TABLE pg_temp.in_one_go;
 DROP FUNCTION pg_temp.new_bound, pg_temp.new_id;
