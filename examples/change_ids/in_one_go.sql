@@ -8,7 +8,7 @@
 -- CREATE FUNCTION pg_temp.new_id(...)     from the old ID, in its type, to the new one
 --
 -- The query reads from the catalogs what depends on the IDs, and writes statements for it into the
--- table pg_temp.in_one_go.  A trial runs them on the tables without their rows, and is undone.
+-- table pg_temp.steps_in_one_go.  A trial runs them on the tables without their rows, and is undone.
 -- Objects that cannot be changed with the ID are listed, and stop the file.  Without any, psql runs
 -- the statements because of \gexec.  To see them first, write ; in its place.
 --
@@ -33,7 +33,7 @@ $$;
 SELECT EXISTS (SELECT FROM :table WHERE hash_record_extended(ROW(:column), 0)
                                       <> hash_record_extended(ROW(pg_temp.new_id(:column)), 0)) AS rehashed \gset
 
-CREATE TEMP TABLE in_one_go ON COMMIT DROP AS
+CREATE TEMP TABLE steps_in_one_go ON COMMIT DROP AS
 WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     SELECT attrelid, attnum FROM pg_attribute WHERE attrelid = :'table'::regclass AND attname = :'column'
     UNION
@@ -71,7 +71,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     FROM pg_class AS c JOIN (SELECT rel, 0 AS depth FROM parent
                              UNION SELECT rel, max(depth) FROM view GROUP BY rel) AS r ON rel = oid
 ), fkey AS (
-    SELECT format('ALTER TABLE %s %%s CONSTRAINT %I ', conrelid::regclass, conname) AS alter_table,
+    SELECT oid, format('ALTER TABLE %s %%s CONSTRAINT %I ', conrelid::regclass, conname) AS alter_table,
         pg_get_constraintdef(oid) AS def
     FROM pg_constraint
     WHERE contype = 'f' AND conparentid = 0
@@ -106,6 +106,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
             (EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND contype = 'c' AND NOT convalidated),
              'a CHECK that is NOT VALID'),
             (relispartition, 'a parent: it is itself a partition'),
+            (relreplident <> 'd', 'a REPLICA IDENTITY'),
             (reltablespace <> 0, 'a tablespace')) AS v (found, what)
         WHERE found
 ), step (n, statement) AS (         -- what psql runs, in the order of n
@@ -161,9 +162,8 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
             obj_description(oid, 'pg_class')) FROM anew
     UNION SELECT 203, format('ALTER SEQUENCE %s OWNED BY %s', name, owner) FROM seq
 ), trial (n, statement) AS (         -- only in the trial: take the rows away; let each index and check fail by itself
-    SELECT 102, format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I', conrelid::regclass, conname)
-        FROM pg_constraint
-        WHERE contype = 'f' AND conparentid = 0 AND confrelid IN (SELECT rel FROM col)
+    SELECT 102, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
+        WHERE contype = 'f' AND conparentid = 0 AND confrelid IN (SELECT rel FROM col) AND oid NOT IN (SELECT oid FROM fkey)
     UNION SELECT unnest(ARRAY[102, 109]), unnest(ARRAY[format('DROP INDEX %s', i.oid::regclass), CASE
             WHEN rel NOT IN (TABLE parent) THEN pg_get_indexdef(i.oid) END])
         FROM col JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
@@ -187,10 +187,10 @@ DECLARE
     failed_at integer;
     more text;
 BEGIN
-    SELECT string_agg(statement, E'\n' ORDER BY statement) INTO failed FROM pg_temp.in_one_go WHERE kind = 'refused';
+    SELECT string_agg(statement, E'\n' ORDER BY statement) INTO failed FROM pg_temp.steps_in_one_go WHERE kind = 'refused';
     IF failed IS NULL THEN
         BEGIN
-            FOR s IN SELECT * FROM pg_temp.in_one_go ORDER BY n, statement LOOP
+            FOR s IN SELECT * FROM pg_temp.steps_in_one_go ORDER BY n, statement LOOP
                 EXIT WHEN s.n > failed_at AND failed_at <= 107;    -- the rest would fail, too
                 BEGIN
                     EXECUTE s.statement;
@@ -216,6 +216,6 @@ BEGIN
 END
 $$;
 
-SELECT statement FROM pg_temp.in_one_go WHERE kind = 'step' ORDER BY n, statement \gexec
-DROP TABLE pg_temp.in_one_go;
+SELECT statement FROM pg_temp.steps_in_one_go WHERE kind = 'step' ORDER BY n, statement \gexec
+DROP TABLE pg_temp.steps_in_one_go;
 DROP FUNCTION pg_temp.new_bound, pg_temp.new_id;

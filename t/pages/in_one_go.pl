@@ -62,7 +62,8 @@ sub is_listed
 	my $dump = dump_of($db);
 	my ($list, $hint) = change($db, 'in one go', '', '') =~ /P0001: these objects cannot be changed with the ID\nDETAIL:  (.*?)\nHINT:  (.*?)\n/s;
 
-	is_deeply([ sort split /\n/, $list // '' ], [ sort @lines ], "$name: the list") or diag($list);
+	# PostgreSQL 19 says more of each operator
+	is_deeply([ sort grep { !/^No operator of that name/ } split /\n/, $list // '' ], [ sort @lines ], "$name: the list") or diag($list);
 	like($hint, qr/^Nothing has changed\. ROLLBACK/, "$name: the hint");
 	is(dump_of($db), $dump, "$name: nothing has changed");
 	return;
@@ -187,7 +188,11 @@ INSERT INTO entry VALUES (1);
 CREATE VIEW account_1_ids AS SELECT id FROM account_1;
 ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader;
 ), 'PARTITION BY RANGE (id)');
-	is_changed($db, 'bigserial, RANGE', $same_rows, '21|21|scru64');
+	# later accounts are older
+	$node->safe_psql($db, q(UPDATE account SET created_at = created_at - id * interval '1 minute'));
+	like(change($db, 'in one go', '', ''), qr/23514: partition constraint of relation "account_\d" is violated by some row/, 'bigserial, RANGE, another order: an error');
+	is(error_of($node, recipe_of('bigserial', 'in one go') =~ s/created_at, id/id/r, dbname => $db), '', 'bigserial, RANGE, in the order of id: no error');
+	is($node->safe_psql($db, $same_rows), '21|21|scru64', 'bigserial, RANGE');
 	is($node->safe_psql($db, q(SELECT tableoid::regclass, count(*) FROM account GROUP BY 1 ORDER BY 1)), "account_1|10\naccount_2|11", 'bigserial, RANGE: the partitions');
 	is($node->safe_psql($db, q(SELECT pg_get_serial_sequence('account', 'id'), pg_get_serial_sequence('account', 'other'))),
 		'public.account_id_seq|public.account_other_seq', 'bigserial, RANGE: the sequences');
