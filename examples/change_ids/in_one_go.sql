@@ -48,7 +48,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     SELECT inhrelid, attnum, name, refers
     FROM col JOIN pg_inherits ON inhparent = rel JOIN pg_attribute ON attrelid = inhrelid AND attname = name
 ), parent AS (                       -- tables that such a column partitions
-    SELECT DISTINCT rel FROM id JOIN pg_partitioned_table ON partrelid = rel AND num = ANY (partattrs)
+    SELECT DISTINCT rel FROM col JOIN pg_partitioned_table ON partrelid = rel AND num = ANY (partattrs)
 ), part AS (
     SELECT inhrelid::regclass::text AS name, rel AS parent, pg_get_expr(relpartbound, c.oid) AS bound
     FROM parent JOIN pg_inherits ON inhparent = rel JOIN pg_class AS c ON c.oid = inhrelid
@@ -82,10 +82,12 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     FROM col JOIN pg_depend AS d ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
         LEFT JOIN pg_attrdef AS def ON classid = 'pg_attrdef'::regclass AND objid = def.oid
         LEFT JOIN pg_rewrite AS r ON classid = 'pg_rewrite'::regclass AND objid = r.oid
+        LEFT JOIN pg_trigger AS t ON classid = 'pg_trigger'::regclass AND objid = t.oid
     WHERE (classid <> 'pg_class'::regclass OR objsubid <> 0)
         AND classid NOT IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
         AND (adrelid = rel AND adnum = num AND NOT refers) IS NOT TRUE
         AND (ev_class IN (SELECT rel FROM view)) IS NOT TRUE
+        AND coalesce(tgparentid, 0) = 0
     UNION SELECT format('column %s.%I has the domain %s: change its type to the type of the domain',
             rel::regclass, name, atttypid::regtype)
         FROM col JOIN pg_attribute ON attrelid = rel AND attnum = num JOIN pg_type AS t ON t.oid = atttypid

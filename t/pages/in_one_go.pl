@@ -149,6 +149,11 @@ CREATE TABLE p_hash_0 PARTITION OF p_hash FOR VALUES WITH (MODULUS 1, REMAINDER 
 CREATE TABLE p_both (account_id bigint REFERENCES account, other_id bigint) PARTITION BY LIST (account_id);
 CREATE STATISTICS counted ON account_id, other_id FROM p_both;
 CREATE PUBLICATION published_too FOR TABLE p_both;
+ALTER TABLE p_both ADD CONSTRAINT positive CHECK (account_id > 0) NOT VALID;
+ALTER TABLE p_hash REPLICA IDENTITY FULL;
+CREATE TRIGGER cloned BEFORE UPDATE OF account_id ON p_range FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TABLE p_top (day date, account_id bigint REFERENCES account) PARTITION BY LIST (day);
+CREATE TABLE p_sub PARTITION OF p_top FOR VALUES IN ('2026-01-31') PARTITION BY LIST (account_id);
 ));
 	is_listed(
 		$db, 'the catalogs',
@@ -162,12 +167,16 @@ CREATE PUBLICATION published_too FOR TABLE p_both;
 		'publication of table account in publication published uses account.id',
 		'rule _RETURN on materialized view kept uses account.id',
 		'rule ruled on table account uses account.id',
+		'table p_both is partitioned by p_both.account_id and has a CHECK that is NOT VALID',
 		'table p_both is partitioned by p_both.account_id and has a place in a publication',
 		'table p_both is partitioned by p_both.account_id and has extended statistics',
 		'table p_hash is partitioned by p_hash.account_id and has HASH partitions, which differ for the new IDs: move its rows into a new table',
+		'table p_hash is partitioned by p_hash.account_id and has a REPLICA IDENTITY',
 		'table p_hash is partitioned by p_hash.account_id and has another column that is an identity',
 		'table p_list is partitioned by p_list.account_id and has row security or policies',
 		'table p_range is partitioned by p_range.account_id and has another column in its partition key',
+		'table p_sub is partitioned by p_sub.account_id and has a parent: it is itself a partition',
+		'trigger cloned on table p_range uses p_range.account_id',
 		'trigger triggered on table account uses account.id',);
 }
 
