@@ -8,7 +8,7 @@
 -- CREATE FUNCTION pg_temp.new_id(...)     from the old ID, in its type, to the new one
 --
 -- The query reads from the catalogs what depends on the IDs, and writes statements for it into the
--- table pg_temp.steps_in_one_go.  A trial runs them on the tables without their rows, and is undone.
+-- table pg_temp.steps_in_one_go.  A trial truncates the tables, runs the statements, and is undone.
 -- Objects that cannot be changed with the ID are listed, and stop the file.  Without any, psql runs
 -- the statements because of \gexec.  To see them first, write ; in its place.
 --
@@ -30,8 +30,8 @@ BEGIN
 END
 $$;
 
-SELECT EXISTS (SELECT FROM :table WHERE hash_record_extended(ROW(:column), 0)
-                                      <> hash_record_extended(ROW(pg_temp.new_id(:column)), 0)) AS rehashed \gset
+SELECT EXISTS (SELECT FROM :table WHERE EXISTS (SELECT FROM pg_partitioned_table WHERE partstrat = 'h')
+    AND hash_record_extended(ROW(:column), 0) <> hash_record_extended(ROW(pg_temp.new_id(:column)), 0)) AS rehashed \gset
 
 CREATE TEMP TABLE steps_in_one_go ON COMMIT DROP AS
 WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
