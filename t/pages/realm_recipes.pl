@@ -21,9 +21,16 @@ my $node = new_node('main');
 $node->append_conf('postgresql.conf', "scru64.node_spec = '42/8'\nunix_socket_permissions = 0777");
 $node->start;
 $node->safe_psql('postgres', $make_realm->{text});
-is($node->safe_psql('realm', q(
+my $owner = q(
 SELECT rolname, rolsuper FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = p.proowner
-WHERE p.oid = 'scru64_realm.nothing_was_lost'::regproc)), 'realm|f', 'the realm belongs to no superuser');
+WHERE p.oid = 'scru64_realm.nothing_was_lost'::regproc);
+is($node->safe_psql('realm', $owner), 'realm|f', 'the realm belongs to no superuser');
+$node->safe_psql('postgres', 'DROP DATABASE realm; DROP ROLE realm, fleet');
+{
+	local $ENV{FLEET_PASSWORD} = 'none';
+	$node->command_ok([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', "$top/examples/realm.sql" ], 'the realm of compose.yaml');
+}
+is($node->safe_psql('realm', $owner), 'realm|f', '... neither');
 
 #
 # An owner who wants to be one: functions do what the owner may not, if the session may, and say
