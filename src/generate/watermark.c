@@ -188,7 +188,7 @@ bound_of_open(void)
 
 	if (TransactionIdIsValid(unknown))
 		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
-					 "End it: scru64_transactions() has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
+					 "All readers wait until the last such transaction has ended: scru64_transactions() has their gids, for COMMIT PREPARED or ROLLBACK PREPARED.");
 	return bound;
 }
 

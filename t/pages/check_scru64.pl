@@ -160,7 +160,8 @@ $workless->stop;
 #
 my $ledger = make_realm($template, 'ledger', clock => '+0');
 my $leasing = fleet_server($template, 'leasing', fleet_lines($ledger), clock => '+0');
-my $option = "--realm='host=" . $ledger->host . ' port=' . $ledger->port . " dbname=realm'";
+my $option = "--realm='host=" . $ledger->host . ' port=' . $ledger->port . " dbname=realm user=watcher'";
+$ledger->safe_psql('realm', join("\n", 'CREATE ROLE watcher LOGIN;', slurp_file("$FindBin::RealBin/../../doc/operating.md") =~ /^(GRANT .* TO watcher;)$/mg));
 check_ok($leasing, 'nobody has asked for a lease', 2, qr/this server has no lease of a node/);
 is($leasing->safe_psql('app', 'SELECT state FROM scru64_lease()'), 'no worker', 'nor has the check');
 insert_ok($leasing, 'leased');

@@ -80,7 +80,7 @@ SKIP:
 		$node->command_ok(
 			[
 				'pg_restore', '--exit-on-error', @options,
-				defined $owner ? ('--no-owner', "--role=$owner") : (), '-d', $node->connstr($db), $dump
+				defined $owner ? ('--no-owner', '-U', $owner) : (), '-d', $node->connstr($db), $dump
 			],
 			"pg_restore to $db");
 		is($node->safe_psql($db, $state), $before, "$db: the same leases, settings and privileges");
