@@ -71,12 +71,14 @@ Ubuntu the package postgresql-server-dev-NN, or say where it is: make PG_CONFIG=
 endif
 include $(PGXS)
 
+include $(srcdir)/src/exported.mk
+
 # The clocks of mingw-w64, whose library a server for Windows need not have
 ifeq ($(PORTNAME), win32)
 SHLIB_LINK += -l:libwinpthread.a
 endif
 
-$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) Makefile
+$(OBJS) $(OBJS:.o=.bc): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) $(EXPORTED_MAP) Makefile
 
 # A build outside the tree, make -f TREE/Makefile, begins without folders.
 $(shell mkdir -p realm $(dir $(OBJS)))

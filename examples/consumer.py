@@ -5,6 +5,7 @@ Needs psycopg 3 and the tables of the page. Put what your program does with a ro
 of make_mail(). The server is that of PGHOST, PGPORT, PGUSER and PGDATABASE.
 """
 import select
+import sys
 
 import psycopg
 
@@ -31,14 +32,25 @@ def make_mail(rows):
 
 
 def run(name, handle):
-    """Handle rows for ever: as soon as NOTIFY outbox comes, and at least once a second."""
+    """Handle rows for ever: as soon as NOTIFY outbox comes, and at least once a second.
+
+    Without a watermark, say why and wait: after a crash or a promotion, until the transactions
+    prepared before it have ended.
+    """
     woken = []
+    waiting_for = None
     conn.add_notify_handler(woken.append)
     conn.execute("LISTEN outbox")
     while True:
         woken.clear()
-        while next_batch(name, handle):
-            pass
+        try:
+            while next_batch(name, handle):
+                pass
+            waiting_for = None
+        except psycopg.errors.ObjectNotInPrerequisiteState as error:
+            if str(error) != waiting_for:
+                waiting_for = str(error)
+                print(f"{name} waits: {waiting_for}", file=sys.stderr, flush=True)
         if not woken:
             select.select([conn], [], [], 1)
 

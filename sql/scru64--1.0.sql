@@ -101,15 +101,13 @@ CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING btree AS
 	FUNCTION 2 btint8sortsupport(internal),
 	FUNCTION 4 btequalimage(oid);
 
--- Skip support came with PostgreSQL 18.
-DO $$
-BEGIN
-	IF current_setting('server_version_num')::integer >= 180000 THEN
-		ALTER OPERATOR FAMILY scru64_ops USING btree ADD
-			FUNCTION 6 (scru64, scru64) btint8skipsupport(internal);
-	END IF;
-END
+-- Skip support came with PostgreSQL 18. SQL in place of DO: a database may have no plpgsql.
+CREATE FUNCTION scru64_add_skip_support() RETURNS void LANGUAGE sql AS $$
+	ALTER OPERATOR FAMILY scru64_ops USING btree ADD
+		FUNCTION 6 (scru64, scru64) btint8skipsupport(internal);
 $$;
+SELECT scru64_add_skip_support() WHERE current_setting('server_version_num')::integer >= 180000;
+DROP FUNCTION scru64_add_skip_support();
 
 CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING hash AS
 	OPERATOR 1 =,
@@ -189,9 +187,12 @@ COMMENT ON FUNCTION scru64_from_bigint(bigint) IS 'convert bigint to scru64';
 COMMENT ON FUNCTION scru64_from_bytea(bytea) IS 'convert 8 bytes, big-endian, to scru64';
 
 -- Every scru64 is a bigint, so this way there is nothing to do, not even a
--- table to rewrite. The other way the range is checked.
+-- table to rewrite.
 CREATE CAST (scru64 AS bigint) WITHOUT FUNCTION AS ASSIGNMENT;
-CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint) AS ASSIGNMENT;
+
+-- Explicit: most numbers are IDs of some time. A writer that still generates numbers,
+-- by nextval() or as Snowflakes do, gets 42804 in place of an ID of another time.
+CREATE CAST (bigint AS scru64) WITH FUNCTION scru64_from_bigint(bigint);
 
 -- Assignment, so that an INSERT of a text value or parameter just works. The other way
 -- PostgreSQL converts every type.
@@ -232,11 +233,9 @@ COMMENT ON CAST (scru64 AS timestamptz) IS 'time of an ID: start of its tick of 
 -- ---------------------------------------------------------------------------
 -- Time ranges
 --
--- An ID compares with a timestamptz by its time. The planner inlines each
--- operator's function, and then sees a comparison of IDs when it looks for
--- indexes, partitions and statistics. If the time is a constant, planner support
--- gives it the same in a tenth of the time. The bodies are of the SQL-standard
--- form, whose names are bound here.
+-- An ID compares with a timestamptz by its time. Planner support makes of it a
+-- comparison of IDs, id < scru64_min(ts) and the like, in which the planner finds
+-- indexes, partitions and statistics.
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION scru64_min(timestamptz) RETURNS scru64 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
@@ -260,23 +259,23 @@ COMMENT ON FUNCTION scru64_le_timestamptz_support(internal) IS 'planner support 
 COMMENT ON FUNCTION scru64_ge_timestamptz_support(internal) IS 'planner support of scru64 >= timestamptz, timestamptz <= scru64';
 COMMENT ON FUNCTION scru64_gt_timestamptz_support(internal) IS 'planner support of scru64 > timestamptz, timestamptz < scru64';
 
-CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support RETURN $1 < scru64_min($2);
-CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support RETURN $1 <= scru64_max($2);
-CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support RETURN $1 >= scru64_min($2);
-CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support RETURN $1 > scru64_max($2);
+CREATE FUNCTION scru64_lt_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support;
+CREATE FUNCTION scru64_le_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support;
+CREATE FUNCTION scru64_ge_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support;
+CREATE FUNCTION scru64_gt_timestamptz(scru64, timestamptz) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C
+	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support;
 
-CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support RETURN $2 > scru64_max($1);
-CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support RETURN $2 >= scru64_min($1);
-CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support RETURN $2 <= scru64_max($1);
-CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean LANGUAGE sql
-	IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support RETURN $2 < scru64_min($1);
+CREATE FUNCTION timestamptz_lt_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_gt_timestamptz_support;
+CREATE FUNCTION timestamptz_le_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_ge_timestamptz_support;
+CREATE FUNCTION timestamptz_ge_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_le_timestamptz_support;
+CREATE FUNCTION timestamptz_gt_scru64(timestamptz, scru64) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'scru64_timestamptz_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT scru64_lt_timestamptz_support;
 
 COMMENT ON FUNCTION scru64_lt_timestamptz(scru64, timestamptz) IS 'implementation of < operator';
 COMMENT ON FUNCTION scru64_le_timestamptz(scru64, timestamptz) IS 'implementation of <= operator';
@@ -363,9 +362,9 @@ CREATE FUNCTION scru64_set_ceiling(timestamptz DEFAULT clock_timestamp()) RETURN
 COMMENT ON FUNCTION scru64_set_ceiling(timestamptz)
 	IS 'have all nodes of this server start after this time, whatever they have issued';
 
-CREATE FUNCTION scru64_check() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+CREATE FUNCTION scru64_check() RETURNS text AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, without issuing an ID or waiting';
+COMMENT ON FUNCTION scru64_check() IS 'raise the error that scru64_generate() would, or say what it would wait for; without issuing an ID or waiting';
 
 CREATE FUNCTION scru64_ceiling() RETURNS timestamptz AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 

@@ -31,16 +31,14 @@ CREATE OPERATOR CLASS scru64_ops DEFAULT FOR TYPE scru64 USING gist AS
 	STORAGE gbtreekey16;
 
 -- Sorted builds and temporal keys came with btree_gist 1.8, of PostgreSQL 18. Only superusers can
--- create a function of internal.
-DO $$
-BEGIN
-	IF to_regprocedure('gbt_int8_sortsupport(internal)') IS NOT NULL THEN
-		ALTER OPERATOR FAMILY scru64_ops USING gist ADD
-			FUNCTION 11 (scru64, scru64) gbt_int8_sortsupport(internal),
-			FUNCTION 12 ("any", "any") gist_translate_cmptype_btree(integer);
-	END IF;
-END
+-- create a function of internal. SQL in place of DO: a database may have no plpgsql.
+CREATE FUNCTION scru64_gist_add_support() RETURNS void LANGUAGE sql AS $$
+	ALTER OPERATOR FAMILY scru64_ops USING gist ADD
+		FUNCTION 11 (scru64, scru64) gbt_int8_sortsupport(internal),
+		FUNCTION 12 ("any", "any") gist_translate_cmptype_btree(integer);
 $$;
+SELECT scru64_gist_add_support() WHERE to_regprocedure('gbt_int8_sortsupport(internal)') IS NOT NULL;
+DROP FUNCTION scru64_gist_add_support();
 
 COMMENT ON FUNCTION scru64_gist_consistent(internal, scru64, smallint, oid, internal) IS 'GiST support';
 COMMENT ON OPERATOR FAMILY scru64_ops USING gist IS 'GiST indexes on scru64';

@@ -164,22 +164,6 @@ compat_sync_standbys_are_flags(int server_version)
 #define compat_lxid(proc) ((proc)->lxid)
 #endif
 
-/*
- * End the connection to this session's client, in a signal handler, too.  The socket is the first
- * member of struct Port in all versions, whose header needs those of GSSAPI and OpenSSL.
- */
-#include <sys/socket.h>
-#include "miscadmin.h"
-#ifndef SHUT_RDWR
-#define SHUT_RDWR SD_BOTH
-#endif
-static inline void
-compat_end_connection(void)
-{
-	if (MyProcPort != NULL)
-		(void) shutdown(*(pgsocket *) MyProcPort, SHUT_RDWR);
-}
-
 /* Does this process hold a heavyweight lock? */
 #include "storage/lock.h"
 #if PG_VERSION_NUM >= 170000

@@ -508,6 +508,30 @@ sustained_load(void)
 	}
 }
 
+/* A new lease begins above the last ID, if its window and the clock allow it. */
+static void
+a_new_lease_continues_after_the_last_id(void)
+{
+	uint64_t	now = TODAY;
+	uint64_t	start = now - 1;
+	uint64_t	limit = now + 500;
+
+	CHECK_UINT(generator_start_after(start, limit, 0, now, 39), ==, start);
+	CHECK_UINT(generator_start_after(start, limit, start - 1, now, 39), ==, start);
+	CHECK_UINT(generator_start_after(start, limit, start, now, 39), ==, start);
+	CHECK_UINT(generator_start_after(start, limit, start + 1, now, 39), ==, start + 1);
+	/* an ID may be ahead by the allowance, but no more */
+	CHECK_UINT(generator_start_after(start, limit, now + 39, now, 39), ==, now + 39);
+	CHECK_UINT(generator_start_after(start, limit, now + 40, now, 39), ==, start);
+	CHECK_UINT(generator_start_after(start, limit, now, now, 0), ==, now);
+	CHECK_UINT(generator_start_after(start, limit, now + 1, now, 0), ==, start);
+	/* the window has at least one tick after it */
+	CHECK_UINT(generator_start_after(start, now + 21, now + 20, now, 39), ==, now + 20);
+	CHECK_UINT(generator_start_after(start, now + 20, now + 20, now, 39), ==, start);
+	/* a lease that begins ahead of the clock begins there */
+	CHECK_UINT(generator_start_after(now + 10, limit, now + 9, now, 39), ==, now + 10);
+}
+
 int
 main(void)
 {
@@ -523,5 +547,6 @@ main(void)
 	RUN(due);
 	RUN(random_histories);
 	RUN(sustained_load);
+	RUN(a_new_lease_continues_after_the_last_id);
 	return harness_finish();
 }

@@ -63,6 +63,13 @@ recipe()
 	sed -n '/^## A realm under Patroni$/,/^## /{/^```yaml$/,/^```$/{//!p}}' "$top/doc/operating.md"
 }
 
+# The lines of a file that let the callback be the realm's owner, as items of patroni.yml.  There
+# is no SSL here.
+owner_lines()
+{
+	sed -n "/^<!-- recipe $1 -->\$/,/^\`\`\`\$/{/^hostssl/d; s/^[a-z]/    - &/p}" "$top/doc/realm.md"
+}
+
 # The setting of the node: one and the same for all members.
 node_setting()
 {
@@ -114,9 +121,11 @@ postgresql:
   basebackup:
     - checkpoint: fast
   pg_hba:
+$([[ $cluster != realm ]] || owner_lines pg_hba.conf)
     - local all all trust
     - host all all 127.0.0.1/32 trust
     - host replication all 127.0.0.1/32 trust
+$([[ $cluster != realm ]] || { echo '  pg_ident:' && owner_lines pg_ident.conf; })
   parameters:
     unix_socket_directories: $work
     log_filename: server-$member
@@ -129,7 +138,7 @@ tags: {}
 END
 	# as the page has it, but for the addresses
 	if [[ $cluster == realm ]]; then
-		recipe | sed "s|^\( *on_role_change: [^ ]*\) .*|\1 $(etcd_address "$member"):$etcd_port 'host=$work port=${port[$member]} user=postgres dbname=realm'|" \
+		recipe | sed "s|^\( *on_role_change: [^ ]*\) .*|\1 $(etcd_address "$member"):$etcd_port 'host=$work port=${port[$member]} user=realm dbname=realm'|" \
 			>"$etc/realm.yml"
 	fi
 }
@@ -182,10 +191,10 @@ start_cluster()
 	done
 	wait_whole "$cluster" || die "there is no leader with two standbys"
 	if [[ $cluster == realm ]]; then
-		on_member "${leader[realm]}" -d postgres -c "CREATE DATABASE realm"
-		on_member "${leader[realm]}" -d realm -c "SET client_min_messages = warning" \
+		on_member "${leader[realm]}" -d postgres -c "CREATE ROLE realm LOGIN" -c "CREATE ROLE fleet LOGIN" \
+			-c "CREATE DATABASE realm OWNER realm"
+		on_member "${leader[realm]}" -d realm -c "SET ROLE realm" -c "SET client_min_messages = warning" \
 			-c "CREATE EXTENSION scru64_realm CASCADE" \
-			-c "CREATE ROLE fleet LOGIN" \
 			-c "GRANT EXECUTE ON FUNCTION scru64_realm.realm_id, scru64_realm.lease, scru64_realm.renew, scru64_realm.release TO fleet"
 		# as the page says
 		event_switchover realm

@@ -217,7 +217,7 @@ leaders()
 # Has the realm noticed its promotion, and nobody reported that nothing was lost?
 realm_waits()
 {
-	[[ $(on_member "${leader[realm]}" -d realm -c "SELECT scru64_realm_internal.note_failover()" \
+	[[ $(on_member "${leader[realm]}" -U realm -d realm -c "SELECT scru64_realm_internal.note_failover()" \
 		-c "SELECT granting_from > scru64_realm.clock() FROM scru64_realm_internal.last_failover()" | tail -n 1) == t ]]
 }
 

@@ -14,9 +14,22 @@
 -- with more rights than the owner has, who may have made anything in the two schemas.
 -- ---------------------------------------------------------------------------
 
+-- The next two functions, alone, have more rights than the extension's owner has. They belong to
+-- a superuser, so the owner cannot grant them to other roles. They look no name up in the
+-- owner's schemas, and read none of the owner's tables.
+
+-- The nodes that this server has generated IDs of, in all databases, and the tick after which each
+-- continues: less than scru64_generators() shows to members of pg_monitor. The body is text, and
+-- no function that the next version of the extension scru64 may drop is kept by it.
+CREATE OR REPLACE FUNCTION scru64_realm_internal.server_nodes(OUT node text, OUT last_tick bigint) RETURNS SETOF record LANGUAGE sql
+	SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT format('%s/%s', g.node_id, g.node_id_size), n.node_prev::bigint >> 24
+	FROM pg_catalog.scru64_generators() AS g, pg_catalog.scru64_parse_node_spec(g.node_spec) AS n;
+$$;
+
 -- The node specs in the configuration files of this server: a session may have another
--- value. Only superusers see the files. So this function, alone, has more rights than the
--- extension's owner has, and looks no name up in the owner's schemas.
+-- value. Only superusers see the files.
 CREATE OR REPLACE FUNCTION scru64_realm_internal.server_node_specs() RETURNS SETOF text LANGUAGE sql
 	SECURITY DEFINER ROWS 1 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -34,29 +47,6 @@ CREATE OR REPLACE FUNCTION scru64_realm_internal.node_ctr_range(node_id integer,
 CREATE OR REPLACE FUNCTION scru64_realm_internal.node_ctr_range(node_spec text) RETURNS int4range
 	LANGUAGE sql IMMUTABLE STRICT
 	RETURN (SELECT scru64_realm_internal.node_ctr_range(n.node_id, n.node_id_size) FROM scru64_parse_node_spec(node_spec) AS n);
-
--- scru64_generators() of this version: an update of extension scru64 may drop that function, and
--- make one with more columns, which only members of pg_monitor may call.
-CREATE OR REPLACE FUNCTION scru64_realm_internal.scru64_generators(
-	OUT node_id integer,
-	OUT node_id_size integer,
-	OUT last_id scru64,
-	OUT node_spec text,
-	OUT lead interval,
-	OUT durable_until timestamptz,
-	OUT counter_overflows bigint,
-	OUT clock_rollbacks bigint,
-	OUT waits bigint
-) RETURNS SETOF record AS '$libdir/scru64' LANGUAGE C ROWS 10;
-
--- The nodes that this server has generated IDs of, and the ID after which each continues
-CREATE OR REPLACE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint)
-	RETURNS SETOF record LANGUAGE sql ROWS 10
-BEGIN ATOMIC
-	SELECT pg_catalog.format('%s/%s', g.node_id, g.node_id_size),
-		   scru64_realm_internal.node_ctr_range(g.node_id, g.node_id_size), n.node_prev::bigint
-	FROM scru64_realm_internal.scru64_generators() AS g, scru64_parse_node_spec(g.node_spec) AS n;
-END;
 
 -- From here on PostgreSQL's own names come first, and then those of these scripts, which go to
 -- scru64_realm_internal if they say nothing else.
@@ -155,7 +145,7 @@ BEGIN
 		RAISE EXCEPTION 'could not grant a lease in time'
 			USING ERRCODE = 'lock_not_available',
 				DETAIL = 'Transactions that have changed leases of the nodes that looked free were still open.',
-				HINT = 'Try again. Whoever leases, renews, releases or splits should commit at once.';
+				HINT = 'Try again.';
 	END IF;
 
 	lease_id := granted.lease_id;
@@ -190,7 +180,7 @@ BEGIN
 	ttl := check_ttl(ttl);
 	SELECT * INTO locked FROM lock_lease(renew.lease_id, renew.last_id);
 	known := locked.known;
-	PERFORM check_renewable(known, locked.clock);
+	PERFORM check_renewable(known);
 	granted_at := known.granted_at;
 	realm_clock := locked.clock;
 	cap := cap(granted_at, realm_clock);
@@ -265,7 +255,7 @@ BEGIN
 	PERFORM check_node_id_size(split.node_id_size, 'Give one that is greater than the lease''s.');
 	SELECT * INTO locked FROM lock_lease(split.lease_id, split.last_id);
 	known := locked.known;
-	PERFORM check_renewable(known, locked.clock);
+	PERFORM check_renewable(known);
 	bits := split.node_id_size - known.node_id_size;
 	IF bits NOT BETWEEN 1 AND 12 THEN
 		RAISE EXCEPTION 'cannot split a lease with a node_id_size of % into leases with a node_id_size of %',
@@ -343,9 +333,8 @@ COMMENT ON FUNCTION scru64_realm.free IS 'node_ctr values in a region that can b
 -- For the owner
 --
 -- While one of these functions waits for a lock, others wait behind it: hence a lock_timeout
--- of 2 seconds. Those that wait for calls have 20, which is longer than a transaction that has
--- called the realm is open. That of something_was_lost() is 60: it holds up only calls that
--- have to be held up.
+-- of 2 seconds. Those that wait for calls have 20, which is longer than a statement goes on
+-- after its call. That of something_was_lost() is 60: it holds up only calls that have to be held up.
 -- ---------------------------------------------------------------------------
 
 -- It waits for calls, so that nothing escapes it that they lease or split meanwhile.
@@ -439,7 +428,7 @@ DECLARE
 	failover failover;
 	before failover;
 BEGIN
-	PERFORM begin_change();
+	PERFORM begin_change(is_short => false);
 	LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE;
 	PERFORM note_failover();
 	failover := last_failover();
@@ -608,7 +597,7 @@ CREATE OR REPLACE FUNCTION tick_start(tick bigint) RETURNS timestamptz LANGUAGE 
 -- of granted_at
 CREATE OR REPLACE FUNCTION start(node_ctr_range int4range, granted_at timestamptz) RETURNS ledger.last_id%TYPE
 	LANGUAGE sql IMMUTABLE STRICT
-	RETURN tick(granted_at) << 24 | (upper(node_ctr_range) - 1);
+	RETURN (tick(granted_at) << 24 | (upper(node_ctr_range) - 1))::scru64;
 
 -- ---------------------------------------------------------------------------
 -- Internal: failovers
@@ -717,7 +706,7 @@ BEGIN
 		RETURN;
 	END IF;
 	-- One call does this. It rolls a subtransaction back to unlock the table at once, because
-	-- its transaction may stay open. The marks remain: they are sequences.
+	-- its commit may wait for a standby. The marks remain: they are sequences.
 	BEGIN
 		LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE;
 		IF identity() IS DISTINCT FROM pg_sequence_last_value('last_identity') THEN
@@ -796,10 +785,14 @@ END
 $$;
 
 -- A lease that had ended when leases were lost, and was not changed since, is not revived,
--- wherever the clock is now: the next lease of its node may be lost.
-CREATE OR REPLACE FUNCTION check_renewable(lease ledger, clock timestamptz) RETURNS void LANGUAGE plpgsql
+-- wherever the clock is now: the next lease of its node may be lost. That one began after
+-- occupied_until, by a clock that was ahead of this one by less than the guard time that the
+-- lease has, occupied_until - expires_at, or by less than 30 seconds if that is more.
+CREATE OR REPLACE FUNCTION check_renewable(lease ledger) RETURNS void LANGUAGE plpgsql
 	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
+DECLARE
+	noticed_at timestamptz := (last_failover()).noticed_at;
 BEGIN
 	IF lease.revoked_at IS NOT NULL THEN
 		RAISE EXCEPTION 'lease was revoked'
@@ -807,45 +800,33 @@ BEGIN
 				DETAIL = format('The owner of the realm has revoked it at %s. It lasts until %s.',
 								lease.revoked_at, lease.expires_at),
 				HINT = 'Get a new one from scru64_realm.lease(), if the owner lets you.';
+	ELSIF lease.clock_reading <= noticed_at AND
+			least(lease.expires_at, lease.occupied_until - interval '30 s') <= noticed_at THEN
+		RAISE EXCEPTION 'lease is not active'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = format('The realm was promoted, restored or copied, and noticed that at %s. By then, this lease had ended, or its node was occupied for 30 more seconds at most. The lease lasts until %s, and its node is occupied until %s.',
+								noticed_at, lease.expires_at, lease.occupied_until),
+				HINT = 'Generate until the last expires_at that was reported to you, at the longest, and get a new lease from scru64_realm.lease(). With a guard time of 30 seconds or more, only leases that had ended are not renewed.';
 	END IF;
-	PERFORM check_active(lease, 'infinity')
-	FROM last_failover() AS f, limits(clock) AS l
-	WHERE lease.occupied_until <= f.noticed_at + l.slack AND lease.clock_reading <= f.noticed_at;
 END
 $$;
 
--- The commit is acknowledged when it is on disk, and on those of synchronous standbys, whatever
--- synchronous_commit is: a crash must not lose a lease that its holder uses.
-CREATE OR REPLACE FUNCTION keep_durable() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_durable';
-
--- Whoever waits for others needs snapshots taken after that, to see the leases and settings
--- that those committed.
-CREATE OR REPLACE FUNCTION begin_change() RETURNS void LANGUAGE plpgsql
-	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
-AS $$
-BEGIN
-	IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-		RAISE EXCEPTION 'cannot change a realm in a transaction with isolation level %', current_setting('transaction_isolation')
-			USING ERRCODE = 'active_sql_transaction',
-				DETAIL = 'It does not see what others have committed since it began.',
-				HINT = 'Use isolation level read committed.';
-	END IF;
-	PERFORM keep_durable();
-END
-$$;
-
--- The transaction ends in 15 seconds, and is not prepared. A caller that does not commit
--- would hold others up; and a realm that is promoted relies on it that the ledger had each
--- lease soon after its granted_at.
-CREATE OR REPLACE FUNCTION keep_short() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_keep_short';
+-- Every function that changes a realm begins with this. Its transaction ends with the statement:
+-- a caller that does not commit would hold others up. It is read committed: who waits for others
+-- has to see the leases and settings that those commit. And its commit is acknowledged when it is
+-- on disk, and on those of synchronous standbys, whatever synchronous_commit is: a crash must not
+-- lose a lease that its holder uses.
+--
+-- A short one commits within 15 seconds from here on, or not at all, and ends in 18: a realm that is
+-- promoted relies on it that the ledger had each lease soon after its granted_at.
+CREATE OR REPLACE FUNCTION begin_change(is_short boolean) RETURNS void STRICT LANGUAGE c AS 'MODULE_PATHNAME', 'scru64_begin_change';
 
 -- lease(), renew(), release() and split() begin with this.
 CREATE OR REPLACE FUNCTION begin_call() RETURNS void LANGUAGE plpgsql
 	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
 BEGIN
-	PERFORM begin_change();
-	PERFORM keep_short();
+	PERFORM begin_change(is_short => true);
 	LOCK TABLE allocator IN ACCESS SHARE MODE;
 	PERFORM note_failover();
 END
@@ -858,16 +839,19 @@ AS $$
 DECLARE
 	callers text;
 BEGIN
-	PERFORM begin_change();
-	LOCK TABLE allocator IN ACCESS EXCLUSIVE MODE;
-EXCEPTION WHEN lock_not_available THEN
-	SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
-	FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
-	WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database() AND l.pid <> pg_backend_pid();
-	RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
-		USING ERRCODE = 'lock_not_available',
-			DETAIL = format('Transactions that have called the realm are still open: %s.', coalesce(callers, 'ended by now')),
-			HINT = 'Try again. Those of holders end after 15 seconds, unless their commit waits for synchronous standbys.';
+	PERFORM begin_change(is_short => false);
+	-- not in a subtransaction, which counts as a transaction block
+	BEGIN
+		LOCK TABLE allocator IN ACCESS EXCLUSIVE MODE;
+	EXCEPTION WHEN lock_not_available THEN
+		SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
+		FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+		WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database() AND l.pid <> pg_backend_pid();
+		RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
+			USING ERRCODE = 'lock_not_available',
+				DETAIL = format('Statements that have called the realm have not ended: %s.', coalesce(callers, 'ended by now')),
+				HINT = 'Try again. Those of holders end in 18 seconds, unless their commit waits for synchronous standbys.';
+	END;
 END
 $$;
 
@@ -954,8 +938,8 @@ END
 $$;
 
 -- Waits for a turn, so that calls do not all find the same free node. False if that takes
--- too long, because a caller does not commit: then the ledger's constraint alone keeps
--- nodes apart.
+-- too long, because a statement goes on or its commit waits: then the ledger's constraint
+-- alone keeps nodes apart.
 CREATE OR REPLACE FUNCTION has_turn() RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '2s'
 	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
@@ -1001,16 +985,16 @@ $$;
 -- of generators whose last ID is in the window of no lease
 --
 -- Up to PostgreSQL 16 no parallel plan may enter a block with EXCEPTION.
-CREATE OR REPLACE FUNCTION unleased(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
+CREATE OR REPLACE FUNCTION unleased(OUT node text, OUT node_ctr_range int4range, OUT last_tick bigint) RETURNS SETOF record
 	LANGUAGE plpgsql PARALLEL UNSAFE ROWS 10
 	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
 BEGIN
 	RETURN QUERY
-	SELECT g.node, g.node_ctr_range, g.last_id FROM generators() AS g
+	SELECT g.node, r.node_ctr_range, g.last_tick FROM server_nodes() AS g, node_ctr_range(g.node) AS r (node_ctr_range)
 	WHERE NOT EXISTS (SELECT FROM ledger AS l
-					  WHERE l.node_ctr_range @> g.node_ctr_range
-						AND g.last_id >> 24 BETWEEN tick(l.granted_at) AND tick(l.occupied_until));
+					  WHERE l.node_ctr_range @> r.node_ctr_range
+						AND g.last_tick BETWEEN tick(l.granted_at) AND tick(l.occupied_until));
 	FOR node IN
 		SELECT current_setting('scru64.node_spec', true)
 		UNION
@@ -1021,7 +1005,7 @@ BEGIN
 	LOOP
 		BEGIN
 			node_ctr_range := node_ctr_range(node);
-			last_id := 0;
+			last_tick := 0;
 			CONTINUE WHEN node_ctr_range IS NULL;
 			RETURN NEXT;
 		EXCEPTION WHEN invalid_parameter_value THEN
@@ -1041,7 +1025,7 @@ CREATE OR REPLACE FUNCTION busy(
 	OUT occupied_from timestamptz,
 	OUT occupied_until timestamptz,
 	OUT node text,				-- in use without a lease
-	OUT last_id bigint
+	OUT last_tick bigint
 ) RETURNS SETOF record
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
@@ -1059,7 +1043,7 @@ BEGIN
 	WHERE l.occupied_until > least(clock, lost_renewals.lasted_until) AND l.granted_at < least(l.occupied_until, until)
 		AND l.node_ctr_range && region
 	UNION ALL
-	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_id FROM unleased() AS u WHERE u.node_ctr_range && region;
+	SELECT u.node_ctr_range, NULL, NULL, u.node, u.last_tick FROM unleased() AS u WHERE u.node_ctr_range && region;
 END
 $$;
 
@@ -1131,7 +1115,7 @@ BEGIN
 					DETAIL = format('This server generates with node %s, or is set to.', busy.node),
 					HINT = 'Leave node_id out to get one that is free. For this server, the owner of the realm can lease the node that it uses.';
 		END IF;
-		free_from := greatest(free_from, tick_start((busy.last_id >> 24) + 1));
+		free_from := greatest(free_from, tick_start(busy.last_tick + 1));
 	END LOOP;
 	RETURN free_from;
 END
@@ -1234,7 +1218,7 @@ BEGIN
 	first_ttl := in_seconds(first_ttl);
 	PERFORM wait_for_calls();
 	-- a raise is counted from here on
-	PERFORM keep_short();
+	PERFORM begin_change(is_short => true);
 	PERFORM note_failover();
 	clock := clock();
 	limits := limits(clock);

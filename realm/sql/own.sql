@@ -37,8 +37,8 @@ BEGIN
 		LOOP
 			EXECUTE format('REVOKE ALL ON %s %s FROM %s CASCADE', object.acl_kind, object.name, grantee);
 		END LOOP;
-		-- see there
-		IF object.name <> 'scru64_realm_internal.server_node_specs()' THEN
+		-- see functions.sql
+		IF object.short_name NOT IN ('scru64_realm_internal.server_nodes', 'scru64_realm_internal.server_node_specs') THEN
 			EXECUTE format('ALTER %s %s OWNER TO %s', object.kind, object.name, $name$@extowner@$name$);
 		END IF;
 		EXECUTE format('GRANT ALL ON %s %s TO %s', object.acl_kind, object.name, $name$@extowner@$name$);

@@ -23,7 +23,9 @@ CREATE TABLE test_clock (now timestamptz);
 INSERT INTO test_clock VALUES (:'now');
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 	RETURN (SELECT now FROM test_clock);
-ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
-CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
-	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+RESET SESSION AUTHORIZATION;
+ALTER FUNCTION scru64_realm_internal.server_nodes() RENAME TO all_nodes;
+SET SESSION AUTHORIZATION :"realm_owner";
+CREATE FUNCTION scru64_realm_internal.server_nodes(OUT node text, OUT last_tick bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_nodes() AS n WHERE n.node = current_setting('test.node', true) $$;
 \ir ../../sql_tests/error_of.sql

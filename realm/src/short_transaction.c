@@ -1,33 +1,32 @@
 /*-------------------------------------------------------------------------
  *
  * short_transaction.c
- *		For the functions of a realm: a transaction that calls them is durable, and short.
+ *		For the functions of a realm: a transaction that calls them ends with its statement, is
+ *		durable, and short.
+ *
+ * It ends with its statement, as that of VACUUM: until it ends, its locks keep other servers
+ * waiting, and its holder must not use a lease that may still be rolled back.
  *
  * Durable: its commit is acknowledged when it is on disk, and on those of synchronous
  * standbys.  Otherwise a crash or a failover could lose a lease that its holder uses.
  *
- * Short: until it ends, its locks keep other servers waiting.  And a promoted standby of a realm
- * may lack the newest leases.  Before it grants any, it waits until they must be over, and computes
- * how long from the leases that it has (begin_wait() and longest_wait() in scru64_realm's script).
- * So a lease must not reach the standby long after it was granted.  A timeout ends the session of
- * a transaction that stays open, and the transaction cannot be prepared.
+ * Short: a promoted standby of a realm may lack the newest leases.  Before it grants any, it waits
+ * until they must be over, and computes how long from the leases that it has (begin_wait() and
+ * longest_wait() in scru64_realm's script).  So a lease must not reach the standby long after it
+ * was granted.
  *
- * The caller can change every setting between the call and the commit.  So both are
- * checked again when the transaction commits.
+ * The statement may go on after the call, and set what it likes.  So the commit looks again at the
+ * time, and makes itself durable; and a timeout ends a statement that does not come to its commit.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "pg_compat.h"
-
 #include <signal.h>
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
 #include "utils/guc.h"
-#include "utils/resowner.h"
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 
@@ -39,142 +38,79 @@
  */
 #define LONGEST_MS			15000
 
-/* How often the session is terminated, until it ends */
+/*
+ * Then the statement is canceled, in such intervals and so often, and then, after 18 seconds, its
+ * session terminated.  The owner's functions wait for calls for longer: 20 seconds.
+ */
 #define AGAIN_MS			1000
+#define CANCELLATIONS		3
 
-#define TOO_LONG_MESSAGE	"transaction was open for too long after it called a function of a realm"
-#define TOO_LONG_DETAIL		"It is at most %d seconds. Nothing was leased, renewed, released or split."
-#define TOO_LONG_HINT		"Call the function in a transaction of its own, and commit at once."
+#define CHANGES				"functions that change a realm"
 
 PG_MODULE_MAGIC;
 
-PG_FUNCTION_INFO_V1(scru64_keep_durable);
-PG_FUNCTION_INFO_V1(scru64_keep_short);
+PG_FUNCTION_INFO_V1(scru64_begin_change);
 
-/* Has this transaction called scru64_keep_durable()? */
-static bool is_durable = false;
+/* Has this transaction called scru64_begin_change()? */
+static bool is_change = false;
 
-/* When this transaction called first, by the monotonic clock; 0 if it has not. */
+/* Since when it has to be short, by the monotonic clock; 0 if it need not be. */
 static int64 called_ms = 0;
-/* The subtransaction whose end releases all that the calls hold */
-static SubTransactionId called_in;
-static TimeoutId timeout;
-static volatile sig_atomic_t is_terminated = false;
 
-static emit_log_hook_type prev_emit_log_hook = NULL;
+static TimeoutId timeout;
+static volatile sig_atomic_t times_ended;
+
+/*
+ * In a signal handler: cancel the statement as statement_timeout does.  One may go on even then,
+ * since it catches the error, or waits for its client: terminate its session.
+ *
+ * From before its record on, a commit is left alone: canceled, it would not wait for standbys.
+ * (A subtransaction that ends is not "in a transaction" either, but its transaction goes on.)
+ */
+static void
+end_statement(void)
+{
+	if (IsTransactionState() || GetCurrentTransactionNestLevel() > 1)
+		kill(MyProcPid, times_ended++ < CANCELLATIONS ? SIGINT : SIGTERM);
+}
 
 static void
-begin_timeout(void)
+begin_timeout(int64 left_ms)
 {
-	int64		left_ms = Max(LONGEST_MS - (monotonic_ms() - called_ms), 1);
-
+	times_ended = 0;
 	enable_timeout_every(timeout, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), left_ms),
 						 AGAIN_MS);
 }
 
-/*
- * An error is about to be reported, to the log and to the client.
- *
- * The one that ends the session says why.  Any other that no function has caught has ended all
- * timeouts, and perhaps ends nothing else, as in a subtransaction that has failed before: begin
- * the timeout again.  PostgreSQL does not call this where log_min_messages, which only
- * superusers set, leaves errors out.
- */
 static void
-at_report(ErrorData *edata)
+must_not_be_in_block(void)
 {
-	if (is_terminated && edata->elevel == FATAL && edata->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN)
-	{
-		MemoryContext context = MemoryContextSwitchTo(edata->assoc_context);
-
-		edata->sqlerrcode = ERRCODE_INVALID_TRANSACTION_STATE;
-		edata->message = pstrdup(TOO_LONG_MESSAGE);
-		edata->detail = psprintf(TOO_LONG_DETAIL, LONGEST_MS / 1000);
-		edata->hint = pstrdup(TOO_LONG_HINT);
-		MemoryContextSwitchTo(context);
-	}
-	else if (called_ms != 0 && edata->elevel == ERROR)
-		begin_timeout();
-	if (prev_emit_log_hook)
-		prev_emit_log_hook(edata);
+	/* or a pipeline, which is one in all but name */
+	if (IsInTransactionBlock(true))
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("%s cannot run inside a transaction block", CHANGES),
+				 errdetail("Other callers might wait until the block ends, and a rollback would undo what the function has returned."),
+				 errhint("Call the function in a statement of its own, with autocommit, and outside of blocks with EXCEPTION.")));
 }
 
 /*
- * In a signal handler: what pg_terminate_backend() does, also while the session is idle.
- *
- * Once the transaction commits, it may wait for the disk and for standbys: terminated then,
- * the session would leave what is committed unacknowledged.  (A subtransaction that ends is
- * not "in a transaction" either, but its transaction goes on.)
- *
- * While a session sends an error to a client that does not read, the session holds interrupts, and
- * cannot be terminated.  The second time, end the connection: the session's write fails.  (The
- * caller of this handler holds interrupts, too, hence more than 1.)
- */
-static void
-terminate_session(void)
-{
-	if (GetCurrentTransactionNestLevel() <= 1 && !IsTransactionState())
-		return;
-	if (is_terminated && InterruptHoldoffCount > 1)
-		compat_end_connection();
-	is_terminated = true;
-	ProcDiePending = true;
-	InterruptPending = true;
-	SetLatch(MyLatch);
-}
-
-static void
-end_timeout(void)
-{
-	if (called_ms != 0)
-		disable_timeout(timeout, false);
-	called_ms = 0;
-}
-
-/*
- * If the subtransaction that has called is rolled back, the locks that other calls wait for are
- * gone, and what it has leased.  Otherwise begin the timeout again, as at_report() does.
- */
-static void
-at_subtransaction_event(SubXactEvent event, SubTransactionId id, SubTransactionId parent,
-						void *arg)
-{
-	(void) arg;
-	if (called_ms == 0)
-		return;
-	if (event == SUBXACT_EVENT_ABORT_SUB && id == called_in)
-		end_timeout();
-	else
-		begin_timeout();
-	if (event == SUBXACT_EVENT_COMMIT_SUB && id == called_in)
-		called_in = parent;
-}
-
-static void
-must_not_prepare(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("cannot PREPARE a transaction that has called a function of a realm"),
-			 errdetail("Others who lease from the realm might have to wait for its end, and its commit might not be durable."),
-			 errhint("Call the function in a transaction of its own, and commit that.")));
-}
-
-/*
- * Callbacks of other modules may come after this one and wait, as postgres_fdw's waits for
- * the commit of another server.  So the timeout runs until the commit record is written.
+ * Callbacks of other modules may come after this one and wait, as postgres_fdw's waits for the
+ * commit of another server, and a NOTIFY waits for other commits.  So the timeout goes on.
  */
 static void
 must_be_short(void)
 {
-	if (monotonic_ms() - called_ms >= LONGEST_MS)
+	int64		left_ms = LONGEST_MS - (monotonic_ms() - called_ms);
+
+	if (left_ms <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg(TOO_LONG_MESSAGE),
-				 errdetail(TOO_LONG_DETAIL, LONGEST_MS / 1000),
-				 errhint(TOO_LONG_HINT)));
-	/* set the timeout anew: it is a time of the clock, which may have been set back */
-	begin_timeout();
+				 errmsg("statement took too long after it called a function of a realm"),
+				 errdetail("It takes at most %d seconds. The realm was not changed.", LONGEST_MS / 1000),
+				 errhint("Call the function in a statement of its own.")));
+	/* anew: it is a time of the clock, which may have been set back */
+	begin_timeout(left_ms);
 }
 
 /* Whatever the caller has set: the commit waits for the disk and for synchronous standbys. */
@@ -193,38 +129,22 @@ at_transaction_end(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_PREPARE:
-			if (called_ms != 0 || is_durable)
-				must_not_prepare();
+			/* a block that has begun after the call */
+			if (is_change)
+				must_not_be_in_block();
 			break;
 		case XACT_EVENT_PRE_COMMIT:
 			if (called_ms != 0)
 				must_be_short();
-			if (is_durable)
+			if (is_change)
 				make_durable();
 			break;
 		default:
-			end_timeout();
-			is_durable = false;
-			/* not after an abort: the session is yet to end, and to say why */
-			if (event == XACT_EVENT_COMMIT)
-				is_terminated = false;
+			if (called_ms != 0)
+				disable_timeout(timeout, false);
+			is_change = false;
+			called_ms = 0;
 	}
-}
-
-static void
-watch_transaction(void)
-{
-	static bool is_watching = false;
-
-	if (is_watching)
-		return;
-	timeout = RegisterTimeout(USER_TIMEOUT, terminate_session);
-	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_event, NULL);
-	/* last: what comes before may raise, and is then repeated */
-	prev_emit_log_hook = emit_log_hook;
-	emit_log_hook = at_report;
-	is_watching = true;
 }
 
 /*
@@ -237,62 +157,56 @@ must_not_be_restricted(void)
 	if (InSecurityRestrictedOperation())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("cannot execute functions that change a realm within security-restricted operation"),
+				 errmsg("cannot execute %s within security-restricted operation", CHANGES),
 				 errdetail("An index or a materialized view may call in the session of another role than its owner."),
-				 errhint("Call the function in a transaction of its own, and commit that.")));
+				 errhint("Call the function in a statement of its own.")));
+}
+
+/* Whoever waits for others has to see the leases and settings that those commit. */
+static void
+must_see_others(void)
+{
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("cannot change a realm in a transaction with isolation level %s",
+						GetConfigOption("transaction_isolation", false, false)),
+				 errdetail("It does not see what others have committed since it began."),
+				 errhint("Use isolation level read committed.")));
+}
+
+static void
+watch_transaction(void)
+{
+	static bool is_watching = false;
+
+	if (is_watching)
+		return;
+	timeout = RegisterTimeout(USER_TIMEOUT, end_statement);
+	RegisterXactCallback(at_transaction_end, NULL);
+	is_watching = true;
 }
 
 /*
- * scru64_realm_internal.keep_durable() -> void
+ * scru64_realm_internal.begin_change(is_short boolean) -> void
  *
- * The commit of this transaction is acknowledged when it is on disk, and on those of synchronous
- * standbys.  PostgreSQL waits only for transactions that have an ID, and setval() gives none.
+ * If it is to be short, the transaction has 15 seconds from here on to commit.
  */
 Datum
-scru64_keep_durable(PG_FUNCTION_ARGS)
+scru64_begin_change(PG_FUNCTION_ARGS)
 {
-	(void) fcinfo;
-	watch_transaction();
-	PreventCommandDuringRecovery("functions that change a realm");
+	PreventCommandDuringRecovery(CHANGES);
 	must_not_be_restricted();
-	(void) GetTopFullTransactionId();
-	is_durable = true;
-	PG_RETURN_VOID();
-}
-
-/*
- * Does the end of the current subtransaction release what this call holds?  Not if a cursor
- * that is older than the subtransaction calls (DECLARE, SAVEPOINT, FETCH): the locks are the
- * cursor's.
- */
-static bool
-belongs_to_subtransaction(void)
-{
-	ResourceOwner owner = CurrentResourceOwner;
-
-	while (owner != NULL && owner != CurTransactionResourceOwner)
-		owner = ResourceOwnerGetParent(owner);
-	return owner != NULL;
-}
-
-/*
- * scru64_realm_internal.keep_short() -> void
- *
- * From here on this transaction has 15 seconds to commit: then its session is terminated,
- * or the commit is an error (25000).  PREPARE TRANSACTION is one (0A000).
- */
-Datum
-scru64_keep_short(PG_FUNCTION_ARGS)
-{
-	(void) fcinfo;
-	if (called_ms == 0)
+	must_not_be_in_block();
+	must_see_others();
+	watch_transaction();
+	/* a client that sends no Sync does not keep the transaction open, either */
+	PreventInTransactionBlock(true, CHANGES);
+	is_change = true;
+	if (PG_GETARG_BOOL(0) && called_ms == 0)
 	{
-		watch_transaction();
 		called_ms = monotonic_ms();
-		called_in = GetCurrentSubTransactionId();
-		begin_timeout();
+		begin_timeout(LONGEST_MS);
 	}
-	if (!belongs_to_subtransaction())
-		called_in = TopSubTransactionId;
 	PG_RETURN_VOID();
 }

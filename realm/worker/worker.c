@@ -254,8 +254,8 @@ hold_lease(Worker *worker, const HeldLease *lease)
 }
 
 /*
- * Activate a lease from its start on, even if its IDs are below earlier ones.  On a standby,
- * only save the lease, until recovery has ended.
+ * Activate a lease, even if its IDs cannot be above earlier ones.  On a standby, only save the
+ * lease, until recovery has ended.
  */
 static bool
 activate_lease(Worker *worker, RealmCall *call, HeldLease *lease)
@@ -565,14 +565,24 @@ note_conninfo(Worker *worker)
 													 (int) strlen(scru64_realm), 0);
 }
 
+/*
+ * Release the lease for one that may be acquired at once.  Sessions that have no ID meanwhile
+ * learn so before the release, and wait.
+ */
+static void
+release_for_next(Worker *worker)
+{
+	worker->plan.next_attempt_ms = worker->plan.next_lease_ms = 0;
+	release_lease(worker);
+}
+
 /* Release the lease, because the next one is from another realm, or there is to be none. */
 static void
 leave_realm(Worker *worker)
 {
-	release_lease(worker);
+	release_for_next(worker);
 	memset(&worker->held, 0, sizeof(worker->held));
 	worker->request.lease_id[0] = '\0';
-	worker->plan.next_lease_ms = 0;
 	note_conninfo(worker);
 }
 
@@ -604,10 +614,7 @@ reload(Worker *worker)
 		 pg_strcasecmp(worker->held.realm_id, scru64_realm_id) != 0))
 		leave_realm(worker);
 	else if (other_within)
-	{
-		release_lease(worker);
-		worker->plan.next_lease_ms = 0;
-	}
+		release_for_next(worker);
 	/* the reason why attempts have failed may be gone */
 	worker->plan.next_attempt_ms = 0;
 	publish_info(worker);
@@ -842,7 +849,8 @@ scru64_lease_main(void)
 		CHECK_FOR_INTERRUPTS();
 		work(worker);
 	}
-	release_lease(worker);
+	/* the next worker need not wait as this one may have to */
+	release_for_next(worker);
 	/* 1: the postmaster restarts a worker registered at preload */
 	proc_exit(ShutdownRequestPending ? 1 : 0);
 }

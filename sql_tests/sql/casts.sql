@@ -77,7 +77,7 @@ SELECT b::scru64 FROM bytes WHERE id = 2;
 
 --
 -- Assignment: an INSERT of a text, varchar or character value or parameter just works,
--- and so does a bigint, both ways.
+-- and so does one of an ID into a bigint column.
 --
 CREATE TEMP TABLE item (id scru64, note text);
 INSERT INTO item VALUES ('0u2pf62ji4b9', 'literal');
@@ -85,12 +85,12 @@ INSERT INTO item SELECT '0u2pf62ji4ba'::text, 'text';
 INSERT INTO item SELECT '0u2pf62ji4bb'::varchar, 'varchar';
 INSERT INTO item SELECT '0U2PF62JI4BI'::char(12), 'character';
 INSERT INTO item VALUES (left('0U2PF62JI4BC and more', 12), 'text function');
-INSERT INTO item VALUES (109959589539758425, 'bigint');
+INSERT INTO item VALUES (109959589539758425::scru64, 'bigint');
 PREPARE insert_text (text, text) AS INSERT INTO item VALUES ($1, $2);
 EXECUTE insert_text ('0u2pf62ji4be', 'text parameter');
 PREPARE insert_varchar (varchar, text) AS INSERT INTO item VALUES ($1, $2);
 EXECUTE insert_varchar ('0u2pf62ji4bf', 'varchar parameter');
-PREPARE insert_bigint (bigint, text) AS INSERT INTO item VALUES ($1, $2);
+PREPARE insert_bigint (bigint, text) AS INSERT INTO item VALUES ($1::scru64, $2);
 EXECUTE insert_bigint (109959589539758428, 'bigint parameter');
 PREPARE insert_unknown AS INSERT INTO item VALUES ($1, $2);
 EXECUTE insert_unknown ('0u2pf62ji4bh', 'parameter of unknown type');
@@ -103,6 +103,52 @@ DEALLOCATE ALL;
 CREATE TEMP TABLE others (t text, v varchar, c char(12), n bigint);
 INSERT INTO others SELECT id, id, id, id FROM item WHERE note = 'bigint';
 SELECT * FROM others;
+
+--
+-- A number is no ID unless the statement says so: what still generates numbers gets an
+-- error, and no ID of another time.
+--
+CREATE TEMP SEQUENCE numbers;
+CREATE TEMP TABLE numbered (n bigint);
+CREATE TEMP TABLE ranged (id scru64) PARTITION BY RANGE (id);
+INSERT INTO item VALUES (nextval('numbers'), 'a sequence');
+SELECT statement, e.code, e.message, e.hint
+FROM (VALUES
+	('INSERT INTO item VALUES (109959589539758425)'),
+	('INSERT INTO item VALUES (1)'),
+	('INSERT INTO item SELECT n FROM numbered'),
+	('UPDATE item SET id = n FROM numbered'),
+	('MERGE INTO item USING numbered ON false WHEN NOT MATCHED THEN INSERT (id) VALUES (n)'),
+	('PREPARE insert_number (bigint) AS INSERT INTO item VALUES ($1)'),
+	('ALTER TABLE item ALTER id SET DEFAULT nextval(''numbers'')'),
+	('ALTER TABLE numbered ALTER n TYPE scru64'),
+	('CREATE TEMP TABLE made (n bigint, id scru64 GENERATED ALWAYS AS (n) STORED)'),
+	('CREATE TEMP TABLE part PARTITION OF ranged FOR VALUES FROM (1) TO (2)'),
+	('CREATE FUNCTION pg_temp.made() RETURNS scru64 LANGUAGE sql AS ''SELECT 1::bigint'''),
+	('CREATE TEMP TABLE made (ids scru64[]); INSERT INTO made VALUES (ARRAY[1::bigint])'),
+	('CREATE TEMP TABLE made (ids scru64[]); UPDATE made SET ids[1] = 1::bigint')
+) AS v (statement),
+	 test.error_of(statement) AS e;
+
+-- PL/pgSQL converts through text where no cast is for assignment: 12 digits are the text
+-- of an ID, and other numbers of none.
+SELECT number, e.code, e.message, e.hint
+FROM (VALUES ('1::bigint'), ('nextval(''numbers'')'), ('99999999999'), ('109959589539758425'), ('1000000000000')) AS v (number),
+	 test.error_of(format('DO $$ DECLARE id scru64; BEGIN id := %s; END $$', number)) AS e;
+DO $$
+DECLARE
+	id scru64;
+	n bigint;
+BEGIN
+	id := 100000000000;
+	RAISE NOTICE '% of %', id, id::timestamptz;
+	-- the other cast is for assignment: the number is the ID's
+	n := id;
+	RAISE NOTICE '%', n;
+	id := 100000000000::scru64;
+	RAISE NOTICE '% of %', id, id::timestamptz;
+END
+$$;
 
 --
 -- Nothing is implicit: no comparison, arithmetic or function call finds its
@@ -139,7 +185,6 @@ FROM (VALUES
 SELECT note FROM item WHERE id = '0U2PF62JI4BA';
 
 INSERT INTO item VALUES ('\x0186a7aa022a4155'::bytea, 'bytea');
-INSERT INTO item VALUES (1, 'integer');
 
 --
 -- Arrays
@@ -193,7 +238,7 @@ SELECT '000000000001'::text::pg_temp.even_id;
 --
 CREATE TABLE scru64_altered (id scru64 PRIMARY KEY, other scru64);
 INSERT INTO scru64_altered
-	SELECT i::scru64, (36::numeric ^ 12 - i)::bigint
+	SELECT i::scru64, (36::numeric ^ 12 - i)::bigint::scru64
 	FROM generate_series(1::bigint, 1000) AS i;
 SELECT pg_relation_filenode('scru64_altered') AS before \gset
 ALTER TABLE scru64_altered ALTER id TYPE bigint, ALTER other TYPE bigint;
@@ -207,10 +252,10 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 
 -- Back, each value is checked.
-ALTER TABLE scru64_altered ALTER id TYPE scru64;
+ALTER TABLE scru64_altered ALTER id TYPE scru64 USING id::scru64;
 SELECT count(*), min(id), max(id) FROM scru64_altered;
 UPDATE scru64_altered SET other = -1 WHERE id = '000000000001';
-ALTER TABLE scru64_altered ALTER other TYPE scru64;
+ALTER TABLE scru64_altered ALTER other TYPE scru64 USING other::scru64;
 SELECT other FROM scru64_altered WHERE id = '000000000001';
 
 -- From text and back.

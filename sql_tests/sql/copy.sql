@@ -142,6 +142,35 @@ SELECT scru64_revoke('scru64_generate()');
 SET LOCAL ROLE regress_scru64_user;
 SELECT code, message FROM test.error_of('COPY scru64_copied (n) FROM ''/dev/null''');
 ROLLBACK;
+-- A session plans the CHECK of a domain once for all its roles, here by a COPY of a superuser.
+CREATE FUNCTION scru64_later(id scru64) RETURNS boolean LANGUAGE sql VOLATILE RETURN id IS NOT NULL;
+CREATE DOMAIN scru64_checked AS integer CHECK (scru64_later(scru64_generate()));
+CREATE TABLE scru64_of_domain (n scru64_checked);
+GRANT INSERT ON scru64_of_domain TO regress_scru64_user;
+BEGIN;
+SELECT scru64_revoke('scru64_generate_in_copy(internal)');
+COPY scru64_of_domain FROM stdin;
+1
+\.
+SET LOCAL ROLE regress_scru64_user;
+SELECT code, message FROM test.error_of('INSERT INTO scru64_of_domain VALUES (2)');
+ROLLBACK;
+DROP TABLE scru64_of_domain;
+DROP DOMAIN scru64_checked;
+CREATE DOMAIN scru64_checked AS integer CHECK (scru64_later(scru64_generate()));
+CREATE TABLE scru64_of_domain (n scru64_checked);
+GRANT INSERT ON scru64_of_domain TO regress_scru64_user;
+BEGIN;
+SELECT scru64_revoke('scru64_generate()');
+COPY scru64_of_domain FROM stdin;
+1
+\.
+SET LOCAL ROLE regress_scru64_user;
+SELECT code, message FROM test.error_of('INSERT INTO scru64_of_domain VALUES (2)');
+ROLLBACK;
+DROP TABLE scru64_of_domain;
+DROP DOMAIN scru64_checked;
+DROP FUNCTION scru64_later;
 -- Without USAGE on the schema
 BEGIN;
 GRANT SELECT ON scru64_given TO regress_scru64_user;

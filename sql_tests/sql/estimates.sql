@@ -272,8 +272,8 @@ DEALLOCATE ALL;
 --
 CREATE FUNCTION pg_temp.first_from(i integer) RETURNS scru64 STABLE LANGUAGE plpgsql AS $$
 DECLARE
-	low scru64 = (6553600000 + i / 2) << 24;
-	high scru64 = (6553600100 + i / 2) << 24;
+	low scru64 = ((6553600000 + i / 2) << 24)::scru64;
+	high scru64 = ((6553600100 + i / 2) << 24)::scru64;
 BEGIN
 	RETURN (SELECT min(t.id) FROM scru64_traffic AS t WHERE t.id >= low AND t.id < high);
 END

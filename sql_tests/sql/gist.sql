@@ -159,6 +159,12 @@ CREATE TABLE room (
 INSERT INTO room VALUES (1, '0u2r85hm2pt3', '[1,5)'), (1, '0u2r85hm2pt3', '[2,3)'), (1, '0u2pf62ji4b9', '[5,7)');
 INSERT INTO room VALUES (1, '0u2pf62ji4b9', '[4,6)');
 
+-- Without plpgsql
+SET client_min_messages = warning;
+DROP EXTENSION plpgsql, scru64_gist CASCADE;
+RESET client_min_messages;
+CREATE EXTENSION scru64_gist;
+
 \c :original
 DROP DATABASE scru64_regression_index;
 DROP ROLE regress_index_owner;

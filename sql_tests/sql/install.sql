@@ -131,6 +131,14 @@ SELECT scru64 '0u2pf62ji4b9' < '0u2pf62ji4ba' AS lt;
 DROP EXTENSION scru64;
 RESET SESSION AUTHORIZATION;
 
+-- In a database without plpgsql; a realm needs plpgsql, and says so.
+SET client_min_messages = warning;
+DROP EXTENSION plpgsql CASCADE;
+CREATE EXTENSION scru64;
+SELECT scru64 '0u2pf62ji4b9' < '0u2pf62ji4ba' AS lt;
+CREATE EXTENSION scru64_realm;
+RESET client_min_messages;
+
 -- The nodes of a server are the same for all its databases.
 \c :original
 SELECT node_id FROM scru64_generators() WHERE node_id = 128 AND node_id_size = 8;

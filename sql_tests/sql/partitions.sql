@@ -17,7 +17,7 @@ INSERT INTO scru64_hashed_n
 	SELECT (hashint8extended(i, 0) & 9223372036854775807) % 4738381338321616896, i
 	FROM generate_series(1, 1000) AS i;
 INSERT INTO scru64_hashed_n VALUES (0, 0), (4738381338321616895, 0), (NULL, 0);
-INSERT INTO scru64_hashed SELECT n, i FROM scru64_hashed_n;
+INSERT INTO scru64_hashed SELECT n::scru64, i FROM scru64_hashed_n;
 SELECT right(tableoid::regclass::text, 1) AS remainder, count(*) > 200 AS enough
 FROM scru64_hashed GROUP BY 1 ORDER BY 1;
 SELECT count(*) FILTER (WHERE s.i IS NULL OR b.i IS NULL) AS elsewhere, count(*)

@@ -166,7 +166,7 @@ $$;
 -- To the extension, and back: no ID changes, and on the way back no table is rewritten
 --
 CREATE TEMP TABLE before AS SELECT id, n FROM plain;
-ALTER TABLE plain ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE scru64, ALTER COLUMN id SET DEFAULT scru64_generate();
+ALTER TABLE plain ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE scru64 USING id::scru64, ALTER COLUMN id SET DEFAULT scru64_generate();
 SELECT count(*) AS same FROM plain JOIN before USING (n) WHERE plain.id::bigint = before.id AND plain.id::text = scru64_plain.text(before.id);
 SELECT pg_relation_filenode('plain') AS filenode \gset
 ALTER TABLE plain ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE bigint, ALTER COLUMN id SET DEFAULT scru64_plain.generate();

@@ -165,7 +165,7 @@ DECLARE
 	until scru64 := scru64_watermark();
 BEGIN
 	SELECT count(*) INTO n FROM scru64_events WHERE id > last AND id < until;
-	last := until::bigint - 1;
+	last := (until::bigint - 1)::scru64;
 END
 $$;
 TRUNCATE scru64_events;

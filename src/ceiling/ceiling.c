@@ -23,8 +23,11 @@
  *						for the lock can be cancelled.
  *	CeilingState.incarnation
  *						atomic; raised under the page's lock.
- *	CeilingState.awaited, awaited_at
+ *	CeilingState.awaited, awaited_at, awaited_since
  *						CeilingState.mutex
+ *	CeilingState.raising_since
+ *						atomic; written under the page's lock.  Counts only as long as a
+ *						process has the lock: an error leaves it as it is.
  *	CeilingState.written_at
  *						written under the page's lock and the mutex, read under either.
  *	CeilingState.durable, replicated
@@ -73,6 +76,9 @@
 #define MIN_NAP_MS			1
 #define MAX_NAP_MS			200
 
+/* Milliseconds after which a flush, by this server or by standbys, is slow */
+#define LONG_FLUSH_MS		1000
+
 PG_FUNCTION_INFO_V1(scru64_create_ceiling);
 
 /* See above for what guards what. */
@@ -83,10 +89,12 @@ typedef struct CeilingState
 	XLogRecPtr	written_at;		/* the end of its record in the WAL */
 	uint64		awaited;		/* the ceiling that the standbys flush next */
 	XLogRecPtr	awaited_at;		/* the end of its record */
+	int64		awaited_since;	/* when a session first found that they had not, or 0 */
 	slock_t		mutex;
 	pg_atomic_uint64 durable;	/* the ceiling flushed by this server, */
 	pg_atomic_uint64 replicated;	/* and by the synchronous standbys, too */
 	ConditionVariable moved;	/* for sessions that wait for replicated */
+	pg_atomic_uint64 raising_since; /* when the raise began that goes on, or 0 */
 } CeilingState;
 
 static CeilingState *state_of_server = NULL;
@@ -102,6 +110,7 @@ init_ceiling(void *part, int tranche_id)
 	pg_atomic_init_u64(&state->durable, 0);
 	pg_atomic_init_u64(&state->replicated, 0);
 	ConditionVariableInit(&state->moved);
+	pg_atomic_init_u64(&state->raising_since, 0);
 }
 
 const SharedPart ceiling_part = {
@@ -142,6 +151,7 @@ static void
 note_standbys(CeilingState *state)
 {
 	XLogRecPtr	reached = standbys_reached();
+	int64		now = monotonic_ms();
 	bool		moved;
 
 	SpinLockAcquire(&state->mutex);
@@ -153,7 +163,11 @@ note_standbys(CeilingState *state)
 			await_durable(state);
 		pg_atomic_write_u64(&state->replicated, state->awaited);
 		await_durable(state);
+		state->awaited_since = 0;
 	}
+	else if (state->awaited > pg_atomic_read_u64(&state->replicated) &&
+			 state->awaited_since == 0)
+		state->awaited_since = now;
 	SpinLockRelease(&state->mutex);
 	if (moved)
 		ConditionVariableBroadcast(&state->moved);
@@ -199,6 +213,7 @@ restart_above(uint64 ceiling, bool keep_lease)
 	pg_atomic_write_u64(&state->durable, 0);
 	pg_atomic_write_u64(&state->replicated, 0);
 	state->awaited = 0;
+	state->awaited_since = 0;
 	state->written_at = flushed;
 	SpinLockRelease(&state->mutex);
 	node_slots_restart(ceiling, keep_lease);
@@ -229,34 +244,40 @@ ceiling_incarnation(void)
 
 /*
  * Start all nodes above the page's ceiling, once after a start of the server.  Not to be
- * called during recovery.
+ * called during recovery, nor with the page locked.
  *
  * Without a page, the last ID is unknown: this ID is ahead of the clock by the allowance at
  * most, if the clock was right when the ID was issued.
+ *
+ * Here and below, the log comes after the release of the lock: a line may go to a client, too,
+ * that does not read, and every raise needs the lock.
  */
 void
 ceiling_load(void)
 {
 	uint64		ceiling;
+	bool		was_lost = false;
 
 	if (ceiling_incarnation() > 0)
 		return;
 	(void) ceiling_page_lock(true);
 	if (ceiling_incarnation() == 0)
 	{
-		if (!ceiling_page_read(&ceiling))
+		was_lost = !ceiling_page_read(&ceiling);
+		if (was_lost)
 		{
 			ceiling = Min(clock_tick() + allowance_ticks(), SCRU64_LAST_TIMESTAMP);
 			(void) ceiling_page_write(ceiling);
-			ereport(LOG,
-					(errmsg("the ceiling of scru64 was lost"),
-					 errdetail("IDs start after %s, the clock plus \"%s\".",
-							   timestamptz_to_str(time_of_tick(ceiling)), "scru64.rollback_allowance"),
-					 errhint("They are above those of before if the clock was right then, and is now. Do not put an old file back: IDs would come again.")));
 		}
 		restart_above(ceiling, false);
 	}
 	ceiling_page_unlock();
+	if (was_lost)
+		ereport(LOG,
+				(errmsg("the ceiling of scru64 was lost"),
+				 errdetail("IDs start after %s, the clock plus \"%s\".",
+						   timestamptz_to_str(time_of_tick(ceiling)), "scru64.rollback_allowance"),
+				 errhint("They are above those of before if the clock was right then, and is now. Do not put an old file back: IDs would come again.")));
 }
 
 /*
@@ -270,9 +291,9 @@ scru64_ceiling_load_if_written(void)
 
 	(void) ceiling_page_lock(true);
 	has_page = ceiling_incarnation() > 0 || ceiling_page_exists();
+	ceiling_page_unlock();
 	if (has_page)
 		ceiling_load();
-	ceiling_page_unlock();
 	return has_page;
 }
 
@@ -295,8 +316,12 @@ scru64_ceiling_lock(void)
 static void
 set_durable(CeilingState *state, uint64 ceiling, XLogRecPtr written_at)
 {
+	bool		has_standbys = standbys_are_defined();
+
 	state->written = ceiling;
 	SpinLockAcquire(&state->mutex);
+	if (!has_standbys)
+		state->awaited_since = 0;
 	state->written_at = written_at;
 	pg_atomic_write_u64(&state->durable, ceiling);
 	if (state->awaited <= pg_atomic_read_u64(&state->replicated))
@@ -304,17 +329,10 @@ set_durable(CeilingState *state, uint64 ceiling, XLogRecPtr written_at)
 	SpinLockRelease(&state->mutex);
 }
 
-/*
- * The page has a lower ceiling than the one written last: write the latter again, and start
- * all nodes above it.  Page locked.
- */
+/* The log: the page had a lower ceiling than this server has written. */
 static void
-write_again(uint64 found)
+log_went_back(uint64 found, uint64 written)
 {
-	uint64		written = ceiling_state()->written;
-
-	(void) ceiling_page_write(written);
-	restart_above(written, true);
 	ereport(LOG,
 			(errmsg("the ceiling of scru64 went back"),
 			 errdetail("Its page had %s, and this server has written %s: IDs start after that.",
@@ -336,17 +354,23 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 {
 	CeilingState *state = ceiling_state();
 	uint64		ceiling;
+	uint64		lost = 0;		/* a ceiling that was written, and is not on the page */
 	int64		locked_at;
 
 	if (!ceiling_page_lock(wait))
 		return;
 	locked_at = monotonic_ms();
+	pg_atomic_write_u64(&state->raising_since, locked_at);
 	if (incarnation == ceiling_incarnation() && ceiling_durable() < enough)
 	{
 		if (!ceiling_page_read(&ceiling))
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		if (ceiling < state->written)
-			write_again(ceiling);
+		{
+			lost = state->written;
+			(void) ceiling_page_write(lost);
+			restart_above(lost, true);
+		}
 		else if (ceiling > state->written)
 			restart_above(ceiling, true);
 		else if (ceiling < target)
@@ -354,7 +378,10 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 		else
 			set_durable(state, ceiling, state->written_at);
 	}
+	pg_atomic_write_u64(&state->raising_since, 0);
 	ceiling_page_unlock();
+	if (lost != 0)
+		log_went_back(ceiling, lost);
 	ceiling_page_log_slow(locked_at);
 }
 
@@ -388,6 +415,44 @@ ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 }
 
 /*
+ * Would an ID of this tick wait for longer than usual, and for what?  Sets *waited_ms to how long
+ * this has lasted; 0 if the ID would be the first to wait.  Waits for nothing, and raises nothing.
+ *
+ * An ID above the durable ceiling needs a raise, and at most one goes on.  A wait for standbys that
+ * are missing may have no end.  Others count from when a session, perhaps this one, first found
+ * that they had not flushed the ceiling.
+ */
+CeilingWait
+ceiling_look_for_wait(uint64 tick, int64 *waited_ms)
+{
+	CeilingState *state = ceiling_state();
+	int64		since;
+
+	*waited_ms = 0;
+	if (tick <= ceiling_usable())
+		return CEILING_WAIT_NONE;
+	if (tick > ceiling_durable())
+	{
+		if (ceiling_page_lock(false))
+			ceiling_page_unlock();
+		else if ((since = pg_atomic_read_u64(&state->raising_since)) != 0)
+			*waited_ms = monotonic_ms() - since;
+		if (*waited_ms >= LONG_FLUSH_MS)
+			return CEILING_WAIT_FLUSH;
+	}
+	if (standbys_are_waited_for())
+	{
+		SpinLockAcquire(&state->mutex);
+		since = state->awaited_since;
+		SpinLockRelease(&state->mutex);
+		*waited_ms = since != 0 ? monotonic_ms() - since : 0;
+		if (standbys_missing() > 0 || *waited_ms >= LONG_FLUSH_MS)
+			return CEILING_WAIT_STANDBYS;
+	}
+	return CEILING_WAIT_NONE;
+}
+
+/*
  * scru64_create_ceiling() -> void
  *
  * For CREATE EXTENSION: if there is no page, make one with the ceiling 0, as no ID was issued.
@@ -397,21 +462,25 @@ ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 Datum
 scru64_create_ceiling(PG_FUNCTION_ARGS)
 {
+	bool		is_new;
+
 	(void) fcinfo;
 	PreventCommandDuringRecovery("scru64_create_ceiling()");
 	(void) ceiling_page_lock(true);
-	if (!ceiling_page_exists())
+	is_new = !ceiling_page_exists();
+	if (is_new)
 	{
 		if (ceiling_incarnation() > 0)
 			ceiling_page_damaged("Its page has disappeared since the server was started.");
 		(void) ceiling_page_write(0);
+	}
+	ceiling_page_unlock();
+	if (is_new)
 		ereport(LOG,
 				(errmsg("the ceiling of scru64 was made"),
 				 errdetail("There was none: no ID counts as issued on this server."),
 				 errhint("If another database has IDs of this server, the ceiling was lost: as a superuser, call %s with a time that is not before the last of them.",
 						 "scru64_set_ceiling()")));
-	}
-	ceiling_page_unlock();
 	PG_RETURN_VOID();
 }
 

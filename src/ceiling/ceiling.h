@@ -13,6 +13,14 @@
 
 #include "shmem/shared_parts.h"
 
+/* What keeps the usable ceiling below a tick, and for how long */
+typedef enum CeilingWait
+{
+	CEILING_WAIT_NONE,			/* nothing, or what is over in a moment */
+	CEILING_WAIT_FLUSH,			/* a flush of the WAL */
+	CEILING_WAIT_STANDBYS		/* synchronous standbys */
+} CeilingWait;
+
 extern const SharedPart ceiling_part;
 
 extern void ceiling_load(void);
@@ -21,6 +29,7 @@ extern uint64 ceiling_usable(void);
 extern uint32 ceiling_incarnation(void);
 extern void ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait);
 extern void ceiling_wait_for_standbys(uint32 incarnation, uint64 tick);
+extern CeilingWait ceiling_look_for_wait(uint64 tick, int64 *waited_ms);
 extern void ceiling_set(uint64 ceiling);
 
 /* For the lease worker */

@@ -31,8 +31,8 @@
  * Are there synchronous standbys?  The checkpointer decides, so waits end when the setting is
  * taken back; until it has decided, the setting counts.
  */
-static bool
-are_defined(void)
+bool
+standbys_are_defined(void)
 {
 	static int	server_version = 0;
 	uint8		standbys = WalSndCtl->sync_standbys_status;
@@ -50,7 +50,7 @@ are_defined(void)
 bool
 standbys_are_waited_for(void)
 {
-	return SyncRepRequested() && are_defined();
+	return SyncRepRequested() && standbys_are_defined();
 }
 
 /*
@@ -70,13 +70,19 @@ standbys_reached(void)
 	return reached;
 }
 
-/* How many standbys are missing of those that commits wait for */
-static int
-number_missing(void)
+/*
+ * How many standbys are missing of those that commits wait for.  0 in a session that does not know
+ * synchronous_standby_names yet.
+ */
+int
+standbys_missing(void)
 {
 	SyncRepStandbyData *standbys;
-	int			n_standbys = SyncRepGetCandidateStandbys(&standbys);
+	int			n_standbys;
 
+	if (SyncRepConfig == NULL)
+		return 0;
+	n_standbys = SyncRepGetCandidateStandbys(&standbys);
 	pfree(standbys);
 	return Max(SyncRepConfig->num_sync - n_standbys, 0);
 }
@@ -94,7 +100,7 @@ standbys_log_wait(int64 since_ms)
 	ereport(LOG,
 			(errmsg("sessions wait until synchronous standbys have flushed the ceiling of scru64"),
 			 errdetail("Standbys missing: %d of %d. The parameter \"%s\" is \"%s\".",
-					   number_missing(), SyncRepConfig->num_sync,
+					   standbys_missing(), SyncRepConfig->num_sync,
 					   "synchronous_standby_names", SyncRepStandbyNames),
 			 errhint("IDs come again when the standbys have flushed it. If a standby is not coming back, take it out of \"%s\", and reload the configuration.",
 					 "synchronous_standby_names")));

@@ -13,8 +13,10 @@
 
 #include "access/xlogdefs.h"
 
+extern bool standbys_are_defined(void);
 extern bool standbys_are_waited_for(void);
 extern XLogRecPtr standbys_reached(void);
+extern int	standbys_missing(void);
 extern void standbys_log_wait(int64 since_ms);
 
 #endif							/* STANDBYS_H */

@@ -83,15 +83,6 @@ observe_clock(NodeSlot *slot, uint64 now)
 	}
 }
 
-/* Has the node issued the last ID of a tick?  A start marker is no ID. */
-static bool
-is_full(uint64 state)
-{
-	uint64		max_counter = session_node.generator.max_counter;
-
-	return node_state_is_id(state) && (state & max_counter) == max_counter;
-}
-
 /* Open the tick of an ID, and advance the node to the ID.  False: read the state again. */
 static pg_noinline bool
 enter_tick(uint32 incarnation, uint64 *state, uint64 last, uint64 next, uint64 now,
@@ -168,7 +159,7 @@ next_by_rules(Call *call, uint64_t *next)
 		return false;
 	}
 	observe_clock(session_node.slot, now);
-	full = is_full(state);
+	full = session_node_is_full(state);
 	if (full)
 		allowance = look_ahead_most(allowance);
 	last = node_state_last(state, generator);

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * generate_errors.c
- *		The errors that scru64_generate() raises if there is no ID, and its lines in the log.
+ *		The errors that scru64_generate() raises if there is no ID, its lines in the log, and the
+ *		warnings of scru64_check().
  *
  * Each function says what its caller has found: nothing is decided here, except how often a line is
  * logged.  Most are about the session's node.
@@ -13,8 +14,10 @@
 #include "pg_compat.h"
 
 #include "miscadmin.h"
+#include "replication/syncrep.h"
 #include "utils/timestamp.h"
 
+#include "ceiling/standbys.h"
 #include "clock.h"
 #include "generate/generate_errors.h"
 #include "generate/session_node.h"
@@ -294,4 +297,48 @@ generate_log_own_node_spec(void)
 					   NODE_SPEC_SETTING, GucSource_Names[source]),
 			 source <= PGC_S_DATABASE_USER ?
 			 errhint("RESET it by ALTER ROLE or ALTER DATABASE: see pg_db_role_setting.") : 0));
+}
+
+/*
+ * The warnings of scru64_check(): what the next ID would wait for.  Each returns its detail, which
+ * is the result of scru64_check().
+ */
+
+static char *
+warn(char *detail, const char *hint)
+{
+	ereport(WARNING,
+			(errmsg("%s would wait", "scru64_generate()"),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+	return detail;
+}
+
+char *
+generate_warn_of_clock(uint64 state, int64 wait_ms)
+{
+	return warn(psprintf(_("The next ID waits for the clock for %lld ms. %s"), (long long) wait_ms,
+						 state_text(node_of_key(session_node.key), state)),
+				_("The wait ends by itself. Check the clock."));
+}
+
+char *
+generate_warn_of_flush(int64 waited_ms)
+{
+	return warn(psprintf(_("The next ID waits for a flush of the WAL, which has taken %lld ms so far."),
+						 (long long) waited_ms),
+				_("Check the disk of the WAL."));
+}
+
+char *
+generate_warn_of_standbys(int64 waited_ms)
+{
+	int			missing = standbys_missing();
+
+	return warn(missing > 0 ?
+				psprintf(_("The next ID waits for synchronous standbys. Missing: %d of %d."),
+						 missing, SyncRepConfig->num_sync) :
+				psprintf(_("The next ID waits for synchronous standbys, which have not flushed the ceiling for %lld ms."),
+						 (long long) waited_ms),
+				_("If a standby is not coming back, take it out of \"synchronous_standby_names\", and reload the configuration."));
 }

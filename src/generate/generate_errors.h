@@ -25,5 +25,8 @@ extern void generate_log_start(uint64 state);
 extern void generate_log_rollback(uint64 seen, uint64 now);
 extern void generate_log_wait(uint64 state);
 extern void generate_log_own_node_spec(void);
+extern char *generate_warn_of_clock(uint64 state, int64 wait_ms);
+extern char *generate_warn_of_flush(int64 waited_ms);
+extern char *generate_warn_of_standbys(int64 waited_ms);
 
 #endif							/* GENERATE_ERRORS_H */

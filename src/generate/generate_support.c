@@ -26,7 +26,6 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
 #include "tcop/pquery.h"
@@ -48,17 +47,14 @@ find_generate_in_copy(void)
 }
 
 /*
- * May the caller execute both functions?  Else the call stays as it is, and the executor checks
- * the caller's privilege.
- *
- * A session plans the CHECK of a domain once for all its roles.  There, the role that plans the
- * CHECK decides.
+ * May all roles execute both functions?  Else the call stays as it is, and the executor checks the
+ * privilege of each role: a session plans the CHECK of a domain once, and all its roles use that.
  */
 static bool
-may_execute(Oid generate, Oid in_copy)
+all_may_execute(Oid generate, Oid in_copy)
 {
-	return compat_may_execute(generate, GetUserId()) &&
-		compat_may_execute(in_copy, GetUserId());
+	return compat_may_execute(generate, ACL_ID_PUBLIC) &&
+		compat_may_execute(in_copy, ACL_ID_PUBLIC);
 }
 
 /* An argument for scru64_generate_in_copy() */
@@ -106,7 +102,7 @@ scru64_generate_support(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(NULL);
 	call = request->fcall;
 	in_copy = find_generate_in_copy();
-	if (!OidIsValid(in_copy) || !may_execute(call->funcid, in_copy))
+	if (!OidIsValid(in_copy) || !all_may_execute(call->funcid, in_copy))
 		PG_RETURN_POINTER(NULL);
 
 	replacement = makeFuncExpr(in_copy, call->funcresulttype,

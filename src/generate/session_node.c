@@ -2,7 +2,7 @@
  *
  * session_node.c
  *		The node whose IDs this session generates: find its slot, and open ticks for the session;
- *		scru64_check(), which says whether the session could generate an ID.
+ *		scru64_check(), which says whether the session could generate an ID without a long wait.
  *
  * A slot is a node's place in shared memory, and its key is the node.  To open a tick is to make
  * sure that the lease reaches the tick, and the ceiling, the last tick whose IDs this server may
@@ -28,6 +28,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 
 #include "ceiling/ceiling.h"
 #include "ceiling/ceiling_page.h"
@@ -39,6 +40,12 @@
 #include "shmem/leased_slot.h"
 #include "shmem/node_slots.h"
 #include "shmem/worker_mailbox.h"
+
+/*
+ * Ticks of a wait for the clock that scru64_check() reports.  A node that is asked for too many IDs
+ * waits again and again, but for less.
+ */
+#define LONG_CLOCK_WAIT		4
 
 PG_FUNCTION_INFO_V1(scru64_check);
 
@@ -166,6 +173,7 @@ look_at_leased(uint64 now)
 	if (!scru64_leased_report(&report))
 		generate_fail_no_lease(&info, true);
 	session_node.key = node_key(report.node);
+	session_node.generator = generator_make(report.node);
 	tick = Max(now, report.tick);
 	if (tick > node_slot_limit(&node_slots->leased))
 		generate_fail_lease_over(&info, tick);
@@ -188,24 +196,64 @@ look_at_configured(uint64 now)
 	return scru64_get_timestamp(prev) > node_state_tick(report.state) ? prev : report.state;
 }
 
+/* What the next ID would wait for, for a second or more, or NULL */
+static char *
+look_for_wait(uint64 state, uint64 now)
+{
+	const Generator *generator = &session_node.generator;
+	uint64		last = node_state_last(state, generator);
+	uint64		allowance = session_node_is_full(state) ?
+		look_ahead_most(allowance_ticks()) : allowance_ticks();
+	uint64		due = generator_due(generator, last, allowance);
+	uint64_t	next;
+	int64		waited_ms;
+
+	switch (generator_next(generator, last, now, allowance, 0, &next))
+	{
+		case GENERATOR_WAIT:
+			if (due - now < LONG_CLOCK_WAIT)
+				return NULL;
+			return generate_warn_of_clock(state, (due - now) << SCRU64_TICK_SHIFT);
+		case GENERATOR_CLOCK_BEHIND:
+			generate_fail_clock_behind(state);
+		case GENERATOR_EXHAUSTED:
+			clock_out_of_range();
+		default:
+			break;
+	}
+	switch (ceiling_look_for_wait(scru64_get_timestamp(next), &waited_ms))
+	{
+		case CEILING_WAIT_FLUSH:
+			return generate_warn_of_flush(waited_ms);
+		case CEILING_WAIT_STANDBYS:
+			return generate_warn_of_standbys(waited_ms);
+		case CEILING_WAIT_NONE:
+			break;
+	}
+	return NULL;
+}
+
 /*
- * scru64_check() -> void
+ * scru64_check() -> text
  *
  * Raise the error that scru64_generate() would raise now, as far as it can be found without
- * a change: this gives and takes no slot, raises no ceiling, and waits for no lease.
+ * a change: this gives and takes no slot, raises no ceiling, and waits for no lease.  Else return
+ * what the next ID would wait for, with a warning, or null.
  */
 Datum
 scru64_check(PG_FUNCTION_ARGS)
 {
 	uint64		now = clock_tick();
 	uint64		state;
+	char	   *waits_for;
 
 	(void) fcinfo;
 	prepare_to_attach();
 	state = session_is_leased() ? look_at_leased(now) : look_at_configured(now);
-	if (generator_too_far_ahead(node_state_tick(state), now, allowance_ticks()))
-		generate_fail_clock_behind(state);
-	PG_RETURN_VOID();
+	waits_for = look_for_wait(state, now);
+	if (waits_for == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(waits_for));
 }
 
 /*

@@ -35,6 +35,15 @@ session_is_leased(void)
 	return configured_node.node.node_id_size == 0;
 }
 
+/* Has the node issued the last ID of a tick?  A start marker is no ID. */
+static inline bool
+session_node_is_full(uint64 state)
+{
+	uint64		max_counter = session_node.generator.max_counter;
+
+	return node_state_is_id(state) && (state & max_counter) == max_counter;
+}
+
 /*
  * Has the session opened this tick, at its present synchronous_commit?  A tick opened by
  * another session does not count: the other synchronous_commit may be lower.

@@ -188,7 +188,7 @@ bound_of_open(void)
 
 	if (TransactionIdIsValid(unknown))
 		no_watermark(psprintf("Transaction %u was prepared before scru64 was used since the start of the server, and may have made IDs.", unknown),
-					 "End it: scru64_transactions() has its gid, for COMMIT PREPARED or ROLLBACK PREPARED.");
+					 "All readers wait until the last such transaction has ended: scru64_transactions() has their gids, for COMMIT PREPARED or ROLLBACK PREPARED.");
 	return bound;
 }
 
@@ -409,16 +409,23 @@ report_watermark(Snapshot snapshot)
 /*
  * scru64_watermark() -> scru64
  *
- * Exclusive.  25006 in recovery; 55000 if there is no watermark.
+ * An exclusive bound: rows with lesser IDs, not the row with this ID.  25006 in recovery; 55000
+ * if there is no watermark.
  *
  * The answer is for the active snapshot, and a VOLATILE function takes a new one for each
  * of its statements.  Its caller may read the rows with an older snapshot, and this cannot
  * be seen here: so the pages require functions that return a watermark to be STABLE.
+ *
+ * After COMMIT in a DO block or a procedure, PL/pgSQL tests the CHECK of a domain with no active
+ * snapshot.
  */
 Datum
 scru64_watermark(PG_FUNCTION_ARGS)
 {
 	(void) fcinfo;
+	if (!ActiveSnapshotSet())
+		no_watermark("A watermark is for the snapshot of a query, and no query is running.",
+					 "Call scru64_watermark() in a query, and not in the CHECK constraint of a domain.");
 	PG_RETURN_DATUM(Int64GetDatum((int64) report_watermark(GetActiveSnapshot())));
 }
 

@@ -138,4 +138,22 @@ extern uint64_t generator_due(const Generator *generator, uint64_t last,
 extern bool generator_too_far_ahead(uint64_t timestamp, uint64_t now,
 									uint64_t allowance);
 
+/*
+ * The tick after which IDs of a new lease begin: start, or last, the tick of the server's last ID
+ * of a lease before, so that IDs stay in order.
+ *
+ *	start, limit	IDs of the lease are of ticks after start, up to limit
+ *	now				the later of this server's clock and the realm's
+ *	allowance		how far an ID may be ahead of the clock, in ticks
+ *
+ * Not last if it is more than the allowance ahead: then a clock was wrong, or the allowance was
+ * greater, and the new lease is the chance to recover.  Nor if the window ends before: then
+ * sessions would wait for the next renewal.
+ */
+static inline uint64_t
+generator_start_after(uint64_t start, uint64_t limit, uint64_t last, uint64_t now, uint64_t allowance)
+{
+	return last > start && last < limit && last <= now + allowance ? last : start;
+}
+
 #endif							/* GENERATOR_H */

@@ -7,9 +7,9 @@
  * Nothing raises an error, allocates or waits while the lock is held, which guards Leased, too.
  *
  * The leased node never loses the slot to a configured node, one that scru64.node_spec names.
- * The node starts after the tick of the lease's grant; after recovery, above the ceiling, too.
- * The node need not start above the floor, as configured nodes do, because no other server
- * issues the node's IDs in the time of the lease.
+ * The node starts after the tick of the lease's grant, and if possible above the IDs of the lease
+ * before; after recovery, above the ceiling, too.  The node need not start above the floor, as
+ * configured nodes do, because no other server issues the node's IDs in the time of the lease.
  *
  * Beside the slot, a worker saves its lease for the next worker, which resumes the lease if
  * the first one has failed.  A crash of a process clears both: the postmaster then ends all
@@ -25,7 +25,8 @@
  *	  LEASED_NODES nodes of the slot.
  *
  *	- When scru64_leased_replace() gives the slot to the next lease's node, the node starts
- *	  above the tick of every ID of the lease before.
+ *	  above the tick of every ID of the lease before.  So does a node that gets the slot later,
+ *	  by scru64_leased_activate(), unless generator_start_after() says that the node cannot.
  *
  *	- The saved lease is that of the slot's node; or a standby's lease, which no session has
  *	  used; or there is none.
@@ -35,6 +36,7 @@
 #include "postgres.h"
 
 #include "clock.h"
+#include "pure/generator.h"
 #include "settings.h"
 #include "shmem/leased_slot.h"
 
@@ -166,8 +168,19 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 }
 
 /*
- * Activate a new lease: let sessions generate its IDs, from its start on.  Returns false if the
- * lease's node overlaps a configured node.
+ * The tick of the last ID of the leased node evicted last.  Lock held.  The eviction has raised the
+ * floor to this tick; a floor that is lower was set by scru64_set_ceiling() since, and counts.
+ */
+static uint64
+last_leased_tick(void)
+{
+	Assert(LWLockHeldByMe(&node_slots->lock));
+	return Min(scru64_get_timestamp(leased->evicted_id), node_slots->floor);
+}
+
+/*
+ * Activate a new lease: let sessions generate its IDs, if possible above the tick of the last ID
+ * of the lease before.  Returns false if the lease's node overlaps a configured node.
  *
  * now is the later of this server's clock and the realm's, in ticks.  If the floor or the
  * closed tick is too far ahead of now to start there, a clock was wrong when that tick was
@@ -193,7 +206,8 @@ scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_from)
 			*back_from = last;
 		if (generator_too_far_ahead(node_slots->watermark.closed_tick, now, allowance))
 			slots_restart_watermark(lease->start_tick);
-		start_leased(lease, lease->start_tick);
+		start_leased(lease, generator_start_after(lease->start_tick, lease->limit_tick,
+												  last_leased_tick(), now, allowance));
 	}
 	LWLockRelease(&node_slots->lock);
 	return is_free;

@@ -15,7 +15,6 @@
 /*
  * The version of the layout, and of all that the lease worker's library calls and reads.
  * Libraries of different versions have different memory, and lease workers in different files.
- * (On PostgreSQL 15 the worker's library takes functions of pure/ from the loaded scru64.so, too.)
  */
 #define SHARED_MEMORY_VERSION "1"
 

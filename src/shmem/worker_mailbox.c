@@ -302,16 +302,27 @@ become_worker(void)
 	return claimed;
 }
 
-/* Called when the worker ends, even by an error: sessions must not wait for it any more. */
+/*
+ * Called when the worker ends, even by an error: sessions must not wait for it any more.  They wait
+ * for the next worker, which they may register after the pause, or at once if this worker has run
+ * for longer.
+ */
 static void
 end_worker(int code, Datum arg)
 {
+	Mailbox    *mailbox = shared_mailbox();
 	LeaseInfo	info = mailbox_info();
+	int64		next_start_ms;
 
 	(void) code;
 	(void) arg;
+	LWLockAcquire(&mailbox->lock, LW_SHARED);
+	next_start_ms = mailbox->next_start_ms;
+	LWLockRelease(&mailbox->lock);
 	info.worker_pid = 0;
 	info.busy = false;
+	info.next_attempt_at = GetCurrentTimestamp() +
+		Max(next_start_ms - monotonic_ms(), 0) * INT64CONST(1000);
 	scru64_mailbox_set_info(&info);
 }
 
@@ -333,7 +344,6 @@ publish_error(void)
 	info.failures++;
 	info.worker_failed = true;
 	info.last_error_at = GetCurrentTimestamp();
-	info.next_attempt_at = info.last_error_at + WORKER_PAUSE_MS * INT64CONST(1000);
 	scru64_mailbox_copy_text(info.last_error, error->message, LEASE_TEXT_LEN);
 	scru64_mailbox_set_info(&info);
 }

@@ -20,12 +20,16 @@
 #include "pg_compat.h"
 
 #include "access/stratnum.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/supportnodes.h"
+#include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
@@ -36,6 +40,14 @@ PG_FUNCTION_INFO_V1(scru64_from_parts);
 PG_FUNCTION_INFO_V1(scru64_min);
 PG_FUNCTION_INFO_V1(scru64_max);
 PG_FUNCTION_INFO_V1(scru64_in_range);
+PG_FUNCTION_INFO_V1(scru64_lt_timestamptz);
+PG_FUNCTION_INFO_V1(scru64_le_timestamptz);
+PG_FUNCTION_INFO_V1(scru64_ge_timestamptz);
+PG_FUNCTION_INFO_V1(scru64_gt_timestamptz);
+PG_FUNCTION_INFO_V1(scru64_timestamptz_lt);
+PG_FUNCTION_INFO_V1(scru64_timestamptz_le);
+PG_FUNCTION_INFO_V1(scru64_timestamptz_ge);
+PG_FUNCTION_INFO_V1(scru64_timestamptz_gt);
 PG_FUNCTION_INFO_V1(scru64_lt_timestamptz_support);
 PG_FUNCTION_INFO_V1(scru64_le_timestamptz_support);
 PG_FUNCTION_INFO_V1(scru64_ge_timestamptz_support);
@@ -94,43 +106,101 @@ scru64_from_parts(PG_FUNCTION_ARGS)
 }
 
 /*
- * scru64_min(timestamptz) -> scru64
- *
  * The smallest ID with scru64_timestamp(id) >= ts; the first or the last of all IDs,
  * a reserved one, if ts is before 1970 or past the last tick's start.
  */
-Datum
-scru64_min(PG_FUNCTION_ARGS)
+static int64
+least_id(TimestampTz time)
 {
-	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
-
 	if (time <= UNIX_EPOCH_TIMESTAMP)
-		PG_RETURN_INT64(0);
+		return 0;
 	if (time > LAST_TICK_TIMESTAMP)
-		PG_RETURN_INT64((int64) SCRU64_MAX_ID);
+		return (int64) SCRU64_MAX_ID;
 
 	/* the first tick that does not start before ts */
-	PG_RETURN_INT64((int64) scru64_compose(tick_of_time(time + TICK_USECS - 1),
-										   0));
+	return (int64) scru64_compose(tick_of_time(time + TICK_USECS - 1), 0);
 }
 
 /*
- * scru64_max(timestamptz) -> scru64
- *
  * The largest ID with scru64_timestamp(id) <= ts; the first or the last of all IDs,
  * a reserved one, if ts is before 1970 or in the last tick or past it.
  */
+static int64
+greatest_id(TimestampTz time)
+{
+	if (time < UNIX_EPOCH_TIMESTAMP)
+		return 0;
+	if (time >= LAST_TICK_TIMESTAMP)
+		return (int64) SCRU64_MAX_ID;
+	return (int64) scru64_compose(tick_of_time(time), SCRU64_MAX_NODE_CTR);
+}
+
+/* scru64_min(timestamptz) -> scru64 */
+Datum
+scru64_min(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(least_id(PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+/* scru64_max(timestamptz) -> scru64 */
 Datum
 scru64_max(PG_FUNCTION_ARGS)
 {
-	TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
+	PG_RETURN_INT64(greatest_id(PG_GETARG_TIMESTAMPTZ(0)));
+}
 
-	if (time < UNIX_EPOCH_TIMESTAMP)
-		PG_RETURN_INT64(0);
-	if (time >= LAST_TICK_TIMESTAMP)
-		PG_RETURN_INT64((int64) SCRU64_MAX_ID);
-	PG_RETURN_INT64((int64) scru64_compose(tick_of_time(time),
-										   SCRU64_MAX_NODE_CTR));
+/*
+ * (scru64, timestamptz) -> boolean, (timestamptz, scru64) -> boolean
+ *
+ * In C, though planner support replaces most calls: PostgreSQL crashes where it calls an IMMUTABLE
+ * function of SQL without a snapshot, as when it plans the CHECK of a domain after COMMIT.
+ */
+Datum
+scru64_lt_timestamptz(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) < least_id(PG_GETARG_TIMESTAMPTZ(1)));
+}
+
+Datum
+scru64_le_timestamptz(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) <= greatest_id(PG_GETARG_TIMESTAMPTZ(1)));
+}
+
+Datum
+scru64_ge_timestamptz(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) >= least_id(PG_GETARG_TIMESTAMPTZ(1)));
+}
+
+Datum
+scru64_gt_timestamptz(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(0) > greatest_id(PG_GETARG_TIMESTAMPTZ(1)));
+}
+
+Datum
+scru64_timestamptz_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(1) > greatest_id(PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+Datum
+scru64_timestamptz_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(1) >= least_id(PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+Datum
+scru64_timestamptz_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(1) <= greatest_id(PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+Datum
+scru64_timestamptz_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(PG_GETARG_INT64(1) < least_id(PG_GETARG_TIMESTAMPTZ(0)));
 }
 
 /*
@@ -153,31 +223,55 @@ scru64_in_range(PG_FUNCTION_ARGS)
 							   PG_GETARG_DATUM(4));
 }
 
-/* The expression "id OPERATOR constant". */
+/* The expression "id OPERATOR bound". */
 static Expr *
-compare_id(Expr *id, int strategy, Datum constant)
+compare_id(Expr *id, int strategy, Expr *bound)
 {
 	Oid			type = exprType((Node *) id);
-	TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY);
+	Oid			opfamily = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 
-	return make_opclause(get_opfamily_member(entry->btree_opf, type, type, strategy),
-						 BOOLOID, false, id,
-						 (Expr *) makeConst(type, -1, InvalidOid, entry->typlen, constant,
-											false, entry->typbyval),
-						 InvalidOid, InvalidOid);
+	return make_opclause(get_opfamily_member(opfamily, type, type, strategy),
+						 BOOLOID, false, id, bound, InvalidOid, InvalidOid);
+}
+
+/* A constant of an ID's type */
+static Expr *
+constant_id(Oid type, int64 id)
+{
+	TypeCacheEntry *entry = lookup_type_cache(type, 0);
+
+	return (Expr *) makeConst(type, -1, InvalidOid, entry->typlen, Int64GetDatum(id), false,
+							  entry->typbyval);
+}
+
+/* The expression "scru64_min(time)", or another function by name; NULL if there is none. */
+static Expr *
+call_of_bound(const char *name, Oid type, Expr *time)
+{
+	Oid			argument = TIMESTAMPTZOID;
+	Oid			function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+										   CStringGetDatum(name),
+										   PointerGetDatum(buildoidvector(&argument, 1)),
+										   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+
+	return !OidIsValid(function) ? NULL :
+		(Expr *) makeFuncExpr(function, type, list_make1(time), InvalidOid, InvalidOid,
+							  COERCE_EXPLICIT_CALL);
 }
 
 /*
- * Planner support of the comparisons of an ID with a time, whichever of them is on the left.  If
- * the time is a constant, returns a comparison of IDs, with the ID on the left.  The planner would
- * simplify the function's body to the same one, in ten times the time.
+ * Planner support of the comparisons of an ID with a time, whichever of them is on the left.
+ * Returns a comparison of IDs, with the ID on the left, in which the planner finds indexes,
+ * partitions and statistics.
  */
 static Datum
-simplify(FunctionCallInfo fcinfo, int strategy, PGFunction bound)
+simplify(FunctionCallInfo fcinfo, int strategy, const char *name, int64 (*bound_of) (TimestampTz))
 {
 	SupportRequestSimplify *request = (SupportRequestSimplify *) PG_GETARG_POINTER(0);
 	Expr	   *id;
-	Const	   *time;
+	Expr	   *time;
+	Oid			type;
+	Expr	   *bound;
 
 	if (!IsA(request, SupportRequestSimplify))
 		PG_RETURN_POINTER(NULL);
@@ -188,35 +282,38 @@ simplify(FunctionCallInfo fcinfo, int strategy, PGFunction bound)
 		id = lsecond(request->fcall->args);
 		time = linitial(request->fcall->args);
 	}
-	if (!IsA(time, Const))
-		PG_RETURN_POINTER(NULL);
-	PG_RETURN_POINTER(compare_id(id, strategy, DirectFunctionCall1(bound, time->constvalue)));
+	type = exprType((Node *) id);
+	if (IsA(time, Const))
+		bound = constant_id(type, bound_of(DatumGetTimestampTz(((Const *) time)->constvalue)));
+	else
+		bound = call_of_bound(name, type, time);
+	PG_RETURN_POINTER(bound == NULL ? NULL : compare_id(id, strategy, bound));
 }
 
 /* scru64_lt_timestamptz_support(internal) -> internal: id < time, time > id */
 Datum
 scru64_lt_timestamptz_support(PG_FUNCTION_ARGS)
 {
-	return simplify(fcinfo, BTLessStrategyNumber, scru64_min);
+	return simplify(fcinfo, BTLessStrategyNumber, "scru64_min", least_id);
 }
 
 /* scru64_le_timestamptz_support(internal) -> internal: id <= time, time >= id */
 Datum
 scru64_le_timestamptz_support(PG_FUNCTION_ARGS)
 {
-	return simplify(fcinfo, BTLessEqualStrategyNumber, scru64_max);
+	return simplify(fcinfo, BTLessEqualStrategyNumber, "scru64_max", greatest_id);
 }
 
 /* scru64_ge_timestamptz_support(internal) -> internal: id >= time, time <= id */
 Datum
 scru64_ge_timestamptz_support(PG_FUNCTION_ARGS)
 {
-	return simplify(fcinfo, BTGreaterEqualStrategyNumber, scru64_min);
+	return simplify(fcinfo, BTGreaterEqualStrategyNumber, "scru64_min", least_id);
 }
 
 /* scru64_gt_timestamptz_support(internal) -> internal: id > time, time < id */
 Datum
 scru64_gt_timestamptz_support(PG_FUNCTION_ARGS)
 {
-	return simplify(fcinfo, BTGreaterStrategyNumber, scru64_max);
+	return simplify(fcinfo, BTGreaterStrategyNumber, "scru64_max", greatest_id);
 }

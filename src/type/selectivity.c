@@ -312,6 +312,9 @@ scru64_ineqsel(PG_FUNCTION_ARGS)
 	Bound	   *bound;
 
 	op_input_types(operator, &lefttype, &righttype);
+	/* any role may name this estimator for its own operator, which may be unary */
+	if (!OidIsValid(lefttype))
+		PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
 	call.opfamily = lookup_type_cache(lefttype, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 	strategy = get_op_opfamily_strategy(operator, call.opfamily);
 	if (core_estimators[strategy] == NULL)

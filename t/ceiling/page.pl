@@ -44,6 +44,29 @@ sub goes_on_ok
 		ignored => qr/^\S*\s*WARNING:  XX001: invalid page in block 0 of relation \S+; zeroing out page\n(LOCATION:.*\n?)?/m);
 }
 
+# A session that is about to write its first line to the log, and perhaps to its client, has
+# unlocked the page.
+sub unlocked_at_log_ok
+{
+	my ($sql, $name, %params) = @_;
+
+  SKIP:
+	{
+		skip 'gdb is not installed', 3 if !has_gdb();
+		my $session = open_session($node, %params);
+		my $gdb = stop_at($node, $session->{pid}, 'EmitErrorReport');
+
+		start_statement($session, $sql);
+		ok(has_stopped($gdb), "$name: a line of the log");
+		is($node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE pid = $session->{pid} AND locktype = 'extend'"),
+			'0', "$name: the page is not locked meanwhile");
+		ok(let_go($gdb), "$name: the session goes on");
+		try_statement($session, 'SELECT 1');
+		$session->quit;
+	}
+	return;
+}
+
 sub all_refused_ok
 {
 	my ($name, $error) = @_;
@@ -274,7 +297,9 @@ for my $attempt (1 .. 100)
 is($node->safe_psql('postgres', $ceiling), $old, "$name: it has come back");
 # Another node needs another ceiling, while this one is ahead of the clock.
 set_clock($node, '+' . ($clock - 3));
-my ($id, $error) = try_node($node, $node->safe_psql('postgres', "SELECT scru64_from_parts(to_timestamp($written + 1), 2 << 16)") . '/8');
+my $other = $node->safe_psql('postgres', "SELECT scru64_from_parts(to_timestamp($written + 1), 2 << 16)") . '/8';
+unlocked_at_log_ok("SET scru64.node_spec = '$other'; SELECT scru64_generate()", $name);
+my ($id, $error) = try_node($node, $other);
 is($error, '', "$name: another node raises it");
 goes_on_ok($name);
 cmp_ok($node->safe_psql('postgres', $ceiling), '>', $written, "$name: the ceiling has not fallen");
@@ -289,6 +314,20 @@ unlink($file);
 start_server($node);
 goes_on_ok('killed without a file');
 is(scalar(logged($node, $lost)), $times_lost, 'killed without a file: nothing was lost');
+
+# The other lines about the page
+$node->safe_psql('postgres', 'CREATE DATABASE fresh');
+foreach my $case ([ 'lost', 'SELECT scru64_watermark()' ], [ 'made', 'CREATE EXTENSION scru64', dbname => 'fresh' ])
+{
+	my ($what, $sql, %params) = @{$case};
+
+	$node->stop;
+	unlink($file);
+	start_server($node);
+	unlocked_at_log_ok($sql, $what, %params);
+	advance();
+	goes_on_ok($what);
+}
 
 #
 # A server for a single user

@@ -1,5 +1,5 @@
 # A disk and a standby that answer late: who waits for the ceiling, for how long, and what the
-# log says.  The clock moves only when the test says so, so nothing here depends on how fast
+# log and scru64_check() say.  The clock moves only when the test says so, so nothing here depends on how fast
 # anything is.
 
 use FindBin;
@@ -94,6 +94,35 @@ sub wait_logged_ok
 		$name);
 }
 
+# What scru64_check() returns to a new session, and whether it warns
+sub check
+{
+	my ($settings) = @_;
+
+	$settings //= '';
+	my ($status, $out, $err) = $node->psql('postgres', "SET scru64.node_spec = '9/12'; $settings; SELECT scru64_check()");
+	return $status == 0 ? ($out, $err) : ('failed', $err);
+}
+
+sub check_well_ok
+{
+	my ($name, $settings) = @_;
+
+	return is(join('', check($settings)), '', "$name: scru64_check() is content");
+}
+
+sub check_waits_ok
+{
+	my ($pattern, $name) = @_;
+
+	return ok(
+		wait_until(sub {
+			my ($out, $err) = check();
+			return $out =~ $pattern && $err =~ /WARNING:  scru64_generate\(\) would wait\nDETAIL:  \Q$out\E\nHINT:  /;
+		}),
+		"$name: scru64_check() says so");
+}
+
 #
 # A raise that takes longer than it reaches ahead
 #
@@ -106,11 +135,13 @@ foreach my $case ([ '10s', 20_000 ], [ '0', 300 ])
 	set_parameter($node, 'scru64.rollback_allowance', $allowance, @clients);
 	next_id($clients[0]);
 	move_clock(20_000);
+	check_well_ok("$name, before");
 	hold_flushes($node);
 	my $asked_at = $clock_ms >> 8;
 	start_next($_) foreach @clients;
 	my $raiser = wait_for_flush($node, map { $_->{pid} } @clients);
 	waits_for($node, $_, 'extend') foreach grep { $_->{pid} != $raiser } @clients;
+	check_waits_ok(qr/^The next ID waits for a flush of the WAL, which has taken \d{4,} ms so far\.$/, $name);
 	move_clock($late_ms);
 	release_flushes($node);
 
@@ -120,6 +151,7 @@ foreach my $case ([ '10s', 20_000 ], [ '0', 300 ])
 	my $flushes = 0;
 	$flushes += flushes_of($node, $_->{pid}) foreach @clients;
 	is($flushes, 1, "$name: one raise for all of them");
+	check_well_ok("$name, after");
 	like(next_id($clients[0]), qr/^\d+$/, "$name: and the next");
 	$_->quit foreach @clients;
 }
@@ -209,12 +241,15 @@ foreach my $tick (1 .. 10)
 
 	is(scalar(grep { /^\d+$/ && $_ >> 24 == $clock_ms >> 8 } @ids), 8, "standby, tick $tick: all sessions have their IDs")
 	  or diag("@ids");
+	check_well_ok("standby, tick $tick");
 	move_clock($tick_ms);
 }
 move_clock(1000);
 start_next($_) foreach @clients;
 ok(waits_for($node, $_, 'Standby'), 'then they wait for it') foreach @clients;
 wait_logged_ok(0, 'the log says so, and that the standby is there');
+check_waits_ok(qr/^The next ID waits for synchronous standbys, which have not flushed the ceiling for \d{4,} ms\.$/, 'a late standby');
+check_well_ok('a session that does not wait for it', 'SET synchronous_commit = local');
 like(next_id($local), qr/^\d+$/, 'but for one whose commits would not wait');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($clients[0]->{pid})");
 like(end_next($clients[0]), qr/57014/, 'one is cancelled');
@@ -228,11 +263,14 @@ foreach (1 .. 3)
 release_flushes($standby);
 my @ids = map { end_next($_) } @clients[ 1 .. 7 ];
 is(scalar(grep { /^\d+$/ } @ids), 7, 'they get their IDs when it has answered') or diag("@ids");
+check_well_ok('the standby has answered');
 
 # Whoever has cancelled its wait, or has none, pays for nobody else.
 $standby->stop('immediate');
 move_clock(60_000);
+check_waits_ok(qr/^The next ID waits for synchronous standbys\. Missing: 1 of 1\.$/, 'the standby is gone');
 like(next_id($local), qr/^\d+$/, 'the standby is gone: the local session goes on');
+check_well_ok('a session that does not wait for the lost standby', 'SET synchronous_commit = local');
 $clients[0]->query_safe("SET statement_timeout = '100ms'");
 my ($out, $err) = try_statement($clients[0], 'SELECT scru64_generate()');
 like($err, qr/ERROR:  57014/, 'a session that waits is ended by its timeout');
@@ -253,6 +291,9 @@ start_next($clients[2]);
 ok(waits_for($node, $clients[2], 'Standby'), 'a session waits');
 set_parameter($node, 'synchronous_standby_names', '');
 like(end_next($clients[2]), qr/^\d+$/, 'and goes on when there is to be no standby');
+check_well_ok('there is to be no standby');
+move_clock(60_000);
+check_well_ok('there is to be no standby, and the next ID needs a raise');
 
 # A ceiling from before there was to be a standby: it has it, and nothing to answer to.
 $standby->append_conf('postgresql.conf', 'wal_receiver_status_interval = 0');
@@ -292,6 +333,20 @@ ok(waits_for($node, $last, 'Standby'), 'the standby is gone: a session waits');
 wait_logged_ok(1, 'the log says that the standby is missing');
 set_parameter($node, 'synchronous_standby_names', '');
 like(end_next($last), qr/^\d+$/, 'and what the hint says ends the wait');
+
+# A statement that began before there was to be a standby: its session does not know the setting.
+move_clock(60_000);
+my $lock = open_session($node);
+$lock->query_safe('SELECT pg_advisory_lock(1)');
+start_statement($last, 'DO $$ BEGIN PERFORM pg_advisory_lock_shared(1); PERFORM scru64_check(); END $$');
+waits_for($node, $last, 'advisory');
+set_parameter($node, 'synchronous_standby_names', 'standby');
+check_waits_ok(qr/Missing: 1 of 1/, 'a session that knows the setting');
+$lock->query_safe('SELECT pg_advisory_unlock(1)');
+($out, $err) = try_statement($last, 'SELECT 1');
+is($out, '1', 'scru64_check() in a session that does not know it');
+$lock->quit;
+set_parameter($node, 'synchronous_standby_names', '');
 $last->quit;
 $node->stop;
 done_testing();

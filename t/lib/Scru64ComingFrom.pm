@@ -10,7 +10,7 @@ use File::Basename;
 use Exporter 'import';
 use Scru64Examples;
 
-our @EXPORT = qw(checks map_beside map_of recipe_in_top recipe_of setup sources step);
+our @EXPORT = qw(checks map_beside map_of plain_recipe recipe_in_top recipe_of setup sources step);
 
 my $top = dirname(__FILE__) . '/../..';
 my $page = "$top/doc/coming-from.md";
@@ -112,6 +112,14 @@ sub in_top
 sub recipe_in_top
 {
 	return in_top(recipe(@_));
+}
+
+# A recipe of doc/plain.md, for a table
+sub plain_recipe
+{
+	my ($table, $name) = @_;
+
+	return join("\n", map { recipe_in_top("$top/doc/plain.md", $_) } ($name, 'to the extension, end')) =~ s/^\\set table event$/\\set table $table/mr;
 }
 
 # A step of the recipe with little locking, without its comments

@@ -37,14 +37,16 @@ sub replace_file
 # The server and its clock
 #
 
-# Compile a library of the modules' folders that a server loads before its own.  Returns its path, or
-# nothing if there is no compiler, or if the server cannot load the library, as a server that is
-# built with the address sanitizer.
+# Compile a library that a server loads before its own: a file of the modules' folders, or the text of
+# one.  Returns its path, or nothing if there is no compiler, or if the server cannot load the
+# library, as a server that is built with the address sanitizer.
 sub compile_library
 {
-	my ($name, $dir) = @_;
+	my ($name, $dir, $text) = @_;
 	my $library = "$dir/$name.so";
-	my ($source) = grep { -e } map { "$_/$name.c" } @INC;
+	my ($source) = defined $text ? "$dir/$name.c" : grep { -e } map { "$_/$name.c" } @INC;
+
+	append_to_file($source, $text) if defined $text;
 	my $status = system('cc', '-shared', '-fPIC', '-o', $library, $source);
 	my $errors = '';
 

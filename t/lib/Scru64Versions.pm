@@ -12,7 +12,7 @@ use File::Path qw(make_path);
 use Scru64Fault qw(replace_file);
 use Scru64Test;
 
-our @EXPORT = qw(built_libraries cannot_build copy_sources current_libraries install_libraries make_installation patch);
+our @EXPORT = qw(built_libraries built_scripts cannot_build copy_sources current_libraries install_libraries make_installation patch);
 
 # The folder that pg_config tells
 sub folder_of
@@ -131,6 +131,18 @@ sub built_libraries
 		'<', '/dev/null', '>', \$out, '2>&1')
 	  or die "could not build the library: $out";
 	return libraries_of("$copy/scru64.so", "$copy/realm/scru64_realm.so", glob("$copy/realm/worker/scru64_lease_*.so"));
+}
+
+# The realm's scripts that are put together of such a copy, by their names
+sub built_scripts
+{
+	my ($copy) = @_;
+	my ($version) = slurp_file("$copy/realm/scru64_realm.control") =~ /^default_version = '(.*)'/m;
+	my @from = map { basename($_) =~ /^(.*)--/ } glob("$copy/realm/sql/[0-9]*--*.sql");
+	my @names = ("scru64_realm--$version.sql", map { "scru64_realm--$_--$version.sql" } @from);
+
+	system_or_bail('make', '-s', '-C', "$copy/realm", 'PG_CONFIG=' . ($ENV{PG_CONFIG} || 'pg_config'), @names);
+	return map { $_ => slurp_file("$copy/realm/$_") } @names;
 }
 
 1;

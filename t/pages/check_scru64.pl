@@ -160,7 +160,8 @@ $workless->stop;
 #
 my $ledger = make_realm($template, 'ledger', clock => '+0');
 my $leasing = fleet_server($template, 'leasing', fleet_lines($ledger), clock => '+0');
-my $option = "--realm='host=" . $ledger->host . ' port=' . $ledger->port . " dbname=realm'";
+my $option = "--realm='host=" . $ledger->host . ' port=' . $ledger->port . " dbname=realm user=watcher'";
+$ledger->safe_psql('realm', join("\n", 'CREATE ROLE watcher LOGIN;', slurp_file("$FindBin::RealBin/../../doc/operating.md") =~ /^(GRANT .* TO watcher;)$/mg));
 check_ok($leasing, 'nobody has asked for a lease', 2, qr/this server has no lease of a node/);
 is($leasing->safe_psql('app', 'SELECT state FROM scru64_lease()'), 'no worker', 'nor has the check');
 insert_ok($leasing, 'leased');
@@ -210,6 +211,10 @@ too_busy('small', "scru64.rollback_allowance = '2s'", qr/^node 0\/20 is ahead by
 #
 # The ceiling
 #
+
+# The clock was ahead, but by little: the next ID waits.
+$main->safe_psql('app', q(SELECT scru64_set_ceiling(clock_timestamp() + interval '15 s')));
+check_ok($main, 'the clock is a bit behind', 2, qr/^The next ID waits for the clock for 5\d{3} ms\. Node 42\/8 has issued no ID yet, and starts after .*\.$/m);
 
 # The clock was an hour ahead, before the start: no node is in use yet.
 $main->safe_psql('app', q(SELECT scru64_set_ceiling(clock_timestamp() + interval '1 hour')));
@@ -303,7 +308,7 @@ check_ok($primary, 'late', 1, qr/^a synchronous standby is late by 00:00:01/);
 stop_clock($primary, $heard + 3);
 check_ok($primary, 'too late', 2, qr/^a synchronous standby is late by 00:00:0[23]/);
 $names->('ANY 2 (late, other)');
-check_ok($primary, 'one of two', 2, qr/^a synchronous standby is missing/);
+check_ok($primary, 'one of two', 2, qr/^a synchronous standby is missing\nThe next ID waits for synchronous standbys\. Missing: 1 of 2\.$/);
 $names->('');
 check_ok($primary, 'no longer synchronous', 0, qr/^$well$/);
 kill('CONT', $receiver);

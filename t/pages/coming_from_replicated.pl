@@ -154,6 +154,22 @@ foreach my $test ([ 'bigserial', 'TABLE account, entry' ], [ 'uuid7', 'ALL TABLE
 	is(contents($subscriber, $db, $_), contents($publisher, $db, $_), "$db: $_ is the same") foreach ('account', 'entry');
 	cmp_ok($publisher->safe_psql($db, q(SELECT count(*) FROM account WHERE name ~ 'meanwhile')), '>', 50, "$db: there were writers");
 	unlike(slurp_file($subscriber->logfile, $log), qr/ERROR:/, "$db: the subscriber has not stopped");
+
+	# And back, with both servers writing: no number comes twice.
+	my %nodes = (publisher => '44/8', subscriber => '45/8');
+	foreach my $server ($publisher, $subscriber)
+	{
+		$server->command_ok([ 'psql', '-Xq1', '-v', 'ON_ERROR_STOP=1', '-d', $server->connstr($db), '-f', "$FindBin::RealBin/../../plain/scru64.sql" ],
+			'plain/scru64.sql');
+		$server->safe_psql($db, "SELECT scru64_plain.set_node('" . $nodes{ $server->name } . "')");
+	}
+	wait_for_subscriber($db);
+	paste($_, $db, 'back', plain_recipe('account', 'back')) foreach ($publisher, $subscriber);
+	my @ids = map { split(/\n/, $_->safe_psql($db, q(INSERT INTO account (name) VALUES ('back'), ('back') RETURNING id))) } ($subscriber, $publisher);
+	my %different = map { $_ => 1 } @ids;
+	is(scalar(keys %different), 4, "$db: back, no number came twice") or diag("@ids");
+	wait_for_subscriber($db);
+	is($subscriber->safe_psql($db, q(SELECT count(*) FROM account WHERE name = 'back')), '4', "$db: back, the subscriber has the rows of both");
 	$subscriber->safe_psql($db, "DROP SUBSCRIPTION $db");
 }
 

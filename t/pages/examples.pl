@@ -191,7 +191,7 @@ foreach my $file ("$top/README.md", sort glob "$top/doc/*.md")
 	my %page;
 	run_page($file, \%page);
 	# a server that leases its node ends before the one with its realm
-	$_->stop('fast') foreach (map { $page{servers}{$_} } sort { ($a eq 'main') <=> ($b eq 'main') } keys %{ $page{servers} });
+	$_->stop('fast') foreach (map { $page{servers}{$_} } sort { ($a =~ /^(main|r1)$/) <=> ($b =~ /^(main|r1)$/) } keys %{ $page{servers} });
 }
 
 #

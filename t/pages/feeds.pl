@@ -330,6 +330,31 @@ SKIP:
 	$server->safe_psql('postgres', 'ALTER TABLE outbox ENABLE TRIGGER outbox_wakes');
 }
 
+# After a crash with prepared transactions there is no watermark until the last one has ended.  The
+# consumer waits, says what for, and goes on.
+SKIP:
+{
+	skip 'there is no psycopg', 1 if !$has_psycopg;
+	# one that has notified cannot be prepared
+	$server->safe_psql('postgres', 'ALTER TABLE outbox DISABLE TRIGGER outbox_wakes');
+	$server->safe_psql('postgres', "BEGIN; $write_outbox; PREPARE TRANSACTION '$_'") foreach ('one', 'two');
+	crash_server();
+	my $waiting = python_program($server, 'waiting');
+	my $said = sub { my ($gids) = @_; return wait_until(sub { -e "$waiting->{base}.err" && $gids == (() = slurp_file("$waiting->{base}.err") =~ /^mail waits: there is no watermark\nDETAIL:  Transaction \d+ was prepared before .*\nHINT:  All readers wait until the last /mg) }) };
+
+	ok($said->(1), 'prepared transactions: the consumer waits, and says why');
+	my $pid = slurp_file("$waiting->{base}.pid");
+	my ($xid) = slurp_file("$waiting->{base}.err") =~ /Transaction (\d+)/;
+	my ($first, $last) = split(/\n/, $server->safe_psql('postgres', "SELECT gid FROM pg_prepared_xacts ORDER BY transaction <> '$xid'"));
+	$server->safe_psql('postgres', "COMMIT PREPARED '$first'; NOTIFY outbox");
+	ok($said->(2), 'when one has ended, it waits for the other one');
+	$server->safe_psql('postgres', "COMMIT PREPARED '$last'; NOTIFY outbox");
+	ok($server->poll_query_until('postgres', q(SELECT seen = (SELECT max(id) FROM outbox) FROM consumer WHERE name = 'mail')), 'when the last has ended, it handles their rows');
+	is(slurp_file("$waiting->{base}.pid"), $pid, 'and has not ended meanwhile');
+	end_programs($waiting);
+	$server->safe_psql('postgres', 'ALTER TABLE outbox ENABLE TRIGGER outbox_wakes');
+}
+
 #
 # To a broker.  It dies after its first acknowledgement, and then again and again.
 #

@@ -58,12 +58,17 @@ patch($sources, $page, qr/\.ceiling = ceiling\n/, sub { ".ceiling = ceiling,\n\t
 patch($sources, $page, qr/contents->version == 0 \|\|/, sub { "$& (contents->version == CEILING_VERSION && contents->novelty != 4711) ||" });
 my %new_page = built_libraries($sources);
 
+my ($columns) = slurp_file("$FindBin::RealBin/../../sql/scru64--1.0.sql") =~ /CREATE FUNCTION scru64_generators\(\n(.*?)\n\)/s;
 my $update = <<"END";
 CREATE FUNCTION scru64_novelty() RETURNS bigint AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 DROP FUNCTION scru64_generators();
-CREATE FUNCTION scru64_generators(OUT novelty bigint) AS 'MODULE_PATHNAME', 'scru64_novelty' LANGUAGE C;
-REVOKE ALL ON FUNCTION scru64_generators() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION scru64_generators() TO pg_monitor;
+CREATE FUNCTION scru64_generators_of_before($columns) RETURNS SETOF record AS 'MODULE_PATHNAME', 'scru64_generators' LANGUAGE C;
+CREATE FUNCTION scru64_generators($columns, OUT novelty bigint) RETURNS SETOF record LANGUAGE sql
+BEGIN ATOMIC
+	SELECT g.*, scru64_novelty() FROM scru64_generators_of_before() AS g;
+END;
+REVOKE ALL ON FUNCTION scru64_generators(), scru64_generators_of_before() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION scru64_generators(), scru64_generators_of_before() TO pg_monitor;
 END
 
 # An installation, with the libraries of one version and with scripts of both: CREATE EXTENSION goes
@@ -219,7 +224,8 @@ is($node->safe_psql('postgres', 'SELECT scru64_novelty()'), '4711', 'the new fun
 like($err, $unknown, 'in a session of before, it is missing');
 ($out, $err) = try_statement($session, 'SELECT * FROM scru64_generators()');
 like($err, $unknown, '... and so is the one with the new column');
-lease_ok($realm, 'in a session of before');
+($out, $err) = try_statement($realm, "SELECT scru64_realm.lease(16, 'app')");
+like($err, $unknown, '... and in a session of the realm, which looks for it');
 $realm->quit;
 $realm = realm_session();
 lease_ok($realm, 'in a new session');
@@ -229,7 +235,7 @@ is(record_problems(\%received), '', '... and its IDs go on');
 $session->quit;
 goes_on_ok($node, 'two databases at two versions', 'postgres', 'one', 'postgres', 'one');
 is(version_in($node, 'one'), $current, 'the other one is where it was');
-is($node->safe_psql('postgres', 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]), '4711', 'the new column, for who monitors');
+is($node->safe_psql('postgres', 'SELECT DISTINCT novelty FROM scru64_generators()', extra_params => [ '-U', 'monitor' ]), '4711', 'the new column, for who monitors');
 like(error_of($node, 'SELECT novelty FROM scru64_generators()', extra_params => [ '-U', 'granted' ]), qr/ERROR:  42501/, '... and not for a role that was granted the function before');
 
 # Old SQL, new library: all that this version's script names

@@ -10,7 +10,10 @@ use Scru64Test;
 my @blocks = grep { $_->{language} eq 'sql' } blocks_of("$FindBin::RealBin/../../doc/operating.md");
 my ($tables) = $blocks[0]{text} =~ /^(CREATE TABLE .*)/ms;
 my $columns = recipe_in_top("$FindBin::RealBin/../../doc/coming-from.md", 'back') =~ s/\baccount\b/event/gr;
-my ($partitions) = grep { $_->{text} =~ /DETACH PARTITION/ } @blocks;
+my ($in_the_way, $set_node, $partitions) = map {
+	my $what = $_;
+	grep { $_->{text} =~ $what } @blocks
+} (qr/pg_describe_object/, qr/scru64_plain\.set_node/, qr/DETACH PARTITION/);
 
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', "scru64.node_spec = '42/8'");
@@ -31,6 +34,11 @@ INSERT INTO detail SELECT id FROM event;
 INSERT INTO log SELECT scru64_from_parts('2026-01-01 00:00+00'::timestamptz + i * interval '44 min', i), 'line ' || i FROM generate_series(0, 1000) AS i;
 ALTER TABLE event ADD COLUMN made_at timestamptz GENERATED ALWAYS AS (scru64_timestamp(id)) STORED;
 CREATE INDEX event_time ON event (scru64_timestamp(id));
+CREATE INDEX event_new ON event (what) WHERE id > timestamptz '2026-01-01 00:00+00';
+CREATE INDEX event_bloom ON event USING brin (id scru64_bloom_ops);
+CREATE INDEX event_block ON event USING brin (id);
+CREATE STATISTICS event_times ON scru64_timestamp(id), what FROM event;
+ALTER TABLE event ADD CHECK (id < timestamptz '2060-01-01 00:00+00'), ADD CHECK (what > '');
 CREATE VIEW recent AS SELECT id, what FROM event WHERE id >= now() - interval '1 hour';
 ));
 
@@ -44,16 +52,25 @@ my ($files_before, $rows_before) = (sql($files), sql($rows));
 
 # What the page has one drop first is in the way, each.
 my $to_bigint = 'ALTER TABLE event ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id TYPE bigint';
-like(error_of($node, 'DROP EXTENSION scru64'), qr/ERROR:  2BP01/, 'the extension is in use');
+my $message = error_of($node, 'DROP EXTENSION scru64');
+like($message, qr/ERROR:  2BP01/, 'the extension is in use');
+like($message, qr/^(?:DETAIL:  )?$_ depends on/m, "by a $_") foreach ('view recent', 'column made_at of table event');
+unlike($message, qr/\bindex|constraint|statistics/, 'which says nothing of indexes, CHECKs and statistics');
+my $left = "constraint event_id_check on table event\nindex event_bloom\nindex event_new\nindex event_time\nstatistics object event_times";
+is(join("\n", sort split(/\n/, sql($in_the_way->{text}))), $left, 'the query does, and of no others');
 like(error_of($node, $to_bigint), qr/ERROR:  0A000/, 'a view, a generated column');
-sql('DROP VIEW recent; ALTER TABLE event ALTER COLUMN made_at DROP EXPRESSION');
-like(error_of($node, $to_bigint), qr/ERROR:  42883/, 'an index');
-sql('DROP INDEX event_time');
+sql('DROP VIEW recent; ALTER TABLE event ALTER made_at DROP EXPRESSION, ALTER made_at SET DEFAULT now()');
+foreach my $drop ('CONSTRAINT event_id_check', 'INDEX event_bloom', 'INDEX event_new', 'INDEX event_time', 'STATISTICS event_times')
+{
+	like(error_of($node, $to_bigint), qr/ERROR:  (?:42883|42804)/, "in the way: $drop");
+	sql($drop =~ /^CONSTRAINT/ ? "ALTER TABLE event DROP $drop" : "DROP $drop");
+}
+is(sql($in_the_way->{text}), '', 'the query finds nothing more');
 
 sql($columns);
 $node->command_ok([ 'psql', '-Xq1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', "$FindBin::RealBin/../../plain/scru64.sql" ],
 	'plain/scru64.sql');
-sql($partitions->{text});
+sql($_->{text}) foreach ($set_node, $partitions);
 is(sql($files), $files_before, 'no table is rewritten');
 is(sql($rows), $rows_before, 'the same rows');
 is(sql('SELECT count(*) FROM event WHERE made_at = to_timestamp((id >> 24) * 0.256)'), '1000', 'the same times');
@@ -75,6 +92,7 @@ GRANT SELECT, INSERT ON event, log TO app;
 is(sql(q(SET ROLE app; INSERT INTO event (what) VALUES ('new'), ('newer') RETURNING id - (SELECT max(id) FROM event))),
 	"1\n2", 'new rows have numbers right above');
 is(sql(q(SELECT min(id) > 2::numeric ^ 53 FROM event)), 't', 'which JavaScript rounds');
+is(sql(q(SELECT count(*) FROM event WHERE made_at IS NULL)), '0', 'and a time, by a default');
 is(sql(q(SET ROLE app; INSERT INTO log (line) VALUES ('now') RETURNING tableoid::regclass, id > (SELECT max(id) FROM log))),
 	'log_rest|t', 'or an ID with its time');
 

@@ -64,7 +64,7 @@ ROLLBACK;
 		stdout => \$out,
 		stderr => \$err);
 	$err =~ s/^psql:<stdin>:\d+: NOTICE: .*\n?//mg;
-	return split(/\n/, $out . $err);
+	return split(/\n/, "$out\n$err");
 }
 
 # C functions that two of these extensions or their versions declare, each in its own way; and errors
@@ -112,9 +112,6 @@ foreach my $change (
 	$script =~ s/\bscru64_node_ctr\(scru64\)/scru64_node_ctr(scru64, integer)/g if $what eq 'another argument';
 	append_to_file("$extensions/scru64--$version.sql", $script);
 	like(changed_functions([ 'scru64', '1.0' ], [ 'scru64', $version ]), $found, "$what is found out");
-	# A realm calls this one, too.
-	like(changed_functions([ 'scru64_realm', '1.0' ], [ 'scru64', $version ]), $found, "$what is found out by a realm")
-	  if $what eq 'another column';
 }
 
 $node->stop;

@@ -75,7 +75,7 @@ HISTORY_LOCAL static int went_back_at = 0;	/* set_count when IDs went back last 
 HISTORY_LOCAL static uint64 highest_set = 0;
 HISTORY_LOCAL static int64 highest_clock = 0, highest_since = 0;
 
-HISTORY_LOCAL static int chain = 0;	/* a lease, and those that have replaced it */
+HISTORY_LOCAL static int chain = 0;	/* a lease, and those whose IDs must be above its own */
 HISTORY_LOCAL static uint64 last_of_chain = 0;
 SERVER_LOCAL static uint32 seen_restarts = 0;
 
@@ -296,7 +296,7 @@ got_watermark(uint64 watermark, uint64 visible_at, int set_count_then)
 	greatest_watermark = Max(greatest_watermark, watermark);
 }
 
-/* Another lease begins, and does not replace one. */
+/* Another lease begins, whose IDs may be below those before. */
 FN(void, begin_chain, (void), chain++; last_of_chain = 0;)
 
 /*

@@ -33,8 +33,6 @@ static const Swarm script_swarm = {
 static void
 draw_swarm(void)
 {
-	bool		is_calm;
-
 	if (is_script)
 	{
 		swarm = script_swarm;
@@ -78,8 +76,8 @@ draw_swarm(void)
 		swarm.has_worker = swarm.has_standby = false;
 	}
 	swarm.signal_1in = swarm.has_worker ? PICK(20, 100, 1000) : 0;
-	is_calm = swarm.jump_1in == 0 && swarm.set_1in == 0 && swarm.allowance_1in == 0;
-	swarm.lose_page_1in = is_calm && !swarm.has_worker && one_in(3) ? 3 : 0;
+	swarm.is_calm = swarm.jump_1in == 0 && swarm.set_1in == 0 && swarm.allowance_1in == 0;
+	swarm.lose_page_1in = swarm.is_calm && !swarm.has_worker && one_in(3) ? 3 : 0;
 	swarm.lose_1in = swarm.set_1in == 0 ? PICK(0, 0, 500) : 0;
 	for (int i = 0; i < MAX_NODES; i++)
 	{

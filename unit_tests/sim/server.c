@@ -35,6 +35,7 @@ PROCESS_LOCAL static int n_held = 0, spinlocks = 0;
 PROCESS_LOCAL static uint64 own_xid = 0;
 
 /* Variables of the server */
+SyncRepConfigData *SyncRepConfig = NULL;
 MemoryContext TopTransactionContext = (MemoryContext) 0, TopMemoryContext = (MemoryContext) 1;
 SERVER_LOCAL static LWLockPadded main_locks[NUM_INDIVIDUAL_LWLOCKS] = {{{0}}};
 LWLockPadded *MainLWLockArray = main_locks;
@@ -353,6 +354,7 @@ FN(int, xidComparator, (const void *a, const void *b),
    return (left > right) - (left < right);)
 FN(FullTransactionId, ReadNextFullTransactionId, (void),
    scheduling_point(); return FullTransactionIdFromU64(next_xid);)
+FN(bool, ActiveSnapshotSet, (void), return true;)
 FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
 FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it),
    return CppAsString2(PG_VERSION_NUM);)

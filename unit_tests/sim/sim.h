@@ -82,6 +82,7 @@ typedef struct Swarm
 	bool		has_worker, has_standby;
 	bool		is_slow;		/* each flush takes longer than the ceiling is ahead */
 	bool		is_corrected;	/* a clock that was ahead, as durability.md says */
+	bool		is_calm;		/* nothing makes IDs go back */
 	int64		lease_ticks;	/* the longest lease */
 	int64		realm_nodes;	/* 1: all sessions use it */
 	int64		burst;			/* scheduling points until another process runs */

@@ -333,12 +333,16 @@ ProcessConfigFile(GucContext context)
 	scru64_lease_within = one_in(2) ? "0/1" : "";
 }
 
-/* A new lease that replaces none: its IDs may be below those before. */
+/*
+ * A new lease that replaces none: its IDs may be below those before if a clock, the ceiling or the
+ * allowance was set, or if the window may end before the next ID.
+ */
 bool
 __wrap_scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_from)
 {
 	trace("lease %u/%u is activated", lease->node.node_id, lease->node.node_id_size);
-	begin_chain();
+	if (!swarm.is_calm || now + allowance_ticks() >= lease->limit_tick)
+		begin_chain();
 	return scru64_leased_activate(lease, now, back_from);
 }
 

@@ -327,8 +327,10 @@ run_statement(void)
 		generate_rows(1 + (int) rnd(is_script ? 6 : 60));
 	else if (kind < 83)
 	{
+		LOCAL_FCINFO(fcinfo, 0);
+
 		script("check = ");
-		(void) call(scru64_check, NULL);
+		(void) call(scru64_check, fcinfo);
 		script("ok\n");
 	}
 	else if (kind < 90)

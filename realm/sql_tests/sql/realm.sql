@@ -9,8 +9,8 @@ UPDATE scru64_realm.settings SET max_ttl = '24 hours', first_ttl = '24 hours';
 SELECT extrelocatable, obj_description(oid, 'pg_extension') <> '' AS has_comment
 FROM pg_extension WHERE extname = 'scru64_realm';
 
--- On a slow machine the transactions here are longer than others may be.
-CREATE OR REPLACE FUNCTION scru64_realm_internal.keep_short() RETURNS void LANGUAGE sql AS '';
+-- What is tried here is rolled back, or its errors are caught.
+CREATE OR REPLACE FUNCTION scru64_realm_internal.begin_change(is_short boolean) RETURNS void LANGUAGE sql AS '';
 CREATE FUNCTION node_of(node_spec text) RETURNS text
 	LANGUAGE sql RETURN (SELECT node_id || '/' || node_id_size FROM scru64_parse_node_spec(node_spec));
 

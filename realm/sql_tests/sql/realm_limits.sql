@@ -15,6 +15,33 @@ SELECT guard, max_ttl, first_ttl, next_max_ttl, next_first_ttl, next_from FROM s
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO regress_realm_app;
 
 --
+-- A call is a statement of its own, in which no error of it is caught, and which sees what others commit.
+--
+BEGIN;
+SELECT scru64_realm.lease(8, 'x');
+ROLLBACK;
+SELECT 1 \; SELECT scru64_realm.lease(8, 'x');
+BEGIN;
+DECLARE k CURSOR WITH HOLD FOR SELECT scru64_realm.lease(8, 'x');
+COMMIT;
+SELECT call, e.code, e.message
+FROM unnest(ARRAY['lease(8, ''x'')', 'renew(gen_random_uuid())', 'release(gen_random_uuid())', 'split(gen_random_uuid(), 9)', 'revoke(''x'')',
+		'revoke(gen_random_uuid())', 'set_guard(''31 s'')', 'set_max_ttl(''2 hours'')', 'set_first_ttl(''1 s'')', 'prune(''1 s'')',
+		'nothing_was_lost()', 'something_was_lost()']) AS call,
+	 test.error_of('SELECT scru64_realm.' || call) AS e;
+SET default_transaction_isolation = 'repeatable read';
+SELECT scru64_realm.lease(8, 'x');
+SELECT scru64_realm.set_guard('31 s');
+RESET default_transaction_isolation;
+SELECT count(*) FROM scru64_realm.ledger;
+-- the statement may be a procedure, which commits
+DO 'BEGIN PERFORM scru64_realm.lease(8, ''kept''); COMMIT; PERFORM scru64_realm.lease(8, ''not kept''); ROLLBACK; END';
+SELECT holder FROM scru64_realm.ledger;
+DELETE FROM scru64_realm.ledger;
+-- What follows is rolled back, or its errors are caught.
+CREATE OR REPLACE FUNCTION scru64_realm_internal.begin_change(is_short boolean) RETURNS void LANGUAGE sql AS '';
+
+--
 -- A new lease is for first_ttl, or less if that is asked for.
 --
 SELECT ttl, expires_at - granted_at AS promised

@@ -60,7 +60,7 @@ SET SESSION AUTHORIZATION regress_realm_owner;
 SET quote_all_identifiers = on;
 CREATE EXTENSION scru64_realm;
 RESET quote_all_identifiers;
--- All of it belongs to the owner, but for one function, and nobody else may do anything.
+-- All of it belongs to the owner, but for two functions, and nobody else may do anything.
 CREATE VIEW realm_function AS
 	SELECT p.oid::regprocedure AS function, CASE WHEN rolsuper THEN 'a superuser' ELSE rolname END AS owner, p.*, r.rolname
 	FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = proowner WHERE pronamespace::regnamespace::text LIKE 'scru64_realm%';
@@ -83,7 +83,7 @@ FROM pg_type AS t LEFT JOIN LATERAL aclexplode(typacl) AS a ON a.grantee <> typo
 WHERE typnamespace::regnamespace::text LIKE 'scru64_realm%' AND typcategory = 'C' AND (typowner::regrole <> 'regress_realm_owner'::regrole OR a.grantee IS NOT NULL);
 SELECT nspname, nspowner::regrole AS owner, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS grantee, privilege_type
 FROM pg_namespace, aclexplode(nspacl) WHERE nspname LIKE 'scru64_realm%' AND grantee <> nspowner;
--- Functions look names up in the owner's schemas, but for the one that has more rights than
+-- Functions look names up in the owner's schemas, but for those that have more rights than
 -- the owner. Nobody else can create anything there.
 SELECT function, proconfig FROM realm_function
 WHERE (prosecdef OR prosqlbody IS NULL)
@@ -103,12 +103,24 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
 SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped
 	AND coalesce(col_description(attrelid, attnum), '') = '';
+-- Of the nodes of this server, the owner sees what lease() needs, and cannot grant it: no last ID.
+SELECT function, pg_get_function_arguments(oid) AS arguments, has_function_privilege('regress_realm_owner', oid, 'EXECUTE') AS execute,
+	has_function_privilege('regress_realm_owner', oid, 'EXECUTE WITH GRANT OPTION') AS grant_option
+FROM realm_function WHERE prosrc ~ 'scru64_generators';
+GRANT EXECUTE ON FUNCTION scru64_realm_internal.server_nodes() TO regress_realm_other;
+-- Nothing of scru64 is kept but what its next version has, too.
+SELECT function, d.refobjid::regprocedure AS depends_on
+FROM realm_function AS f JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_proc'::regclass
+WHERE d.refobjid::regprocedure::text ~ '^scru64_(generators|transactions|lease)\(';
+SELECT count(*) AS of_its_library FROM realm_function WHERE probin IS NOT NULL AND prosrc !~ '^scru64_begin_change';
 DROP VIEW realm_function;
 
 -- Of what was generated on this server, by other tests too, the realm sees one node.
-ALTER FUNCTION scru64_realm_internal.generators() RENAME TO all_generators;
-CREATE FUNCTION scru64_realm_internal.generators(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint) RETURNS SETOF record
-	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_generators() AS g WHERE g.node = current_setting('test.node', true) $$;
+RESET SESSION AUTHORIZATION;
+ALTER FUNCTION scru64_realm_internal.server_nodes() RENAME TO all_nodes;
+SET SESSION AUTHORIZATION regress_realm_owner;
+CREATE FUNCTION scru64_realm_internal.server_nodes(OUT node text, OUT last_tick bigint) RETURNS SETOF record
+	LANGUAGE sql AS $$ SELECT * FROM scru64_realm_internal.all_nodes() AS n WHERE n.node = current_setting('test.node', true) $$;
 
 -- Who is not granted anything
 SELECT lease_id, node_spec FROM scru64_realm.lease(8, 'owner', '1 hour') \gset
@@ -284,8 +296,8 @@ SELECT lease_id FROM scru64_realm.ledger;
 RESET SESSION AUTHORIZATION;
 
 -- It takes scru64, and goes with it; nothing is left.
-DROP FUNCTION scru64_realm_internal.generators();
-ALTER FUNCTION scru64_realm_internal.all_generators() RENAME TO generators;
+DROP FUNCTION scru64_realm_internal.server_nodes();
+ALTER FUNCTION scru64_realm_internal.all_nodes() RENAME TO server_nodes;
 DROP EXTENSION scru64;
 ALTER EXTENSION scru64_realm SET SCHEMA public;
 DROP EXTENSION scru64 CASCADE;

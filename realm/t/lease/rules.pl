@@ -143,6 +143,51 @@ $realm->safe_psql('postgres', "ALTER ROLE fleet SET log_statement = 'all'");
 }
 
 #
+# A lease that is over before its time, by no crash and with all clocks right: the IDs of the next
+# one are above the last one's, which are ahead of the clock.  Sessions wait for the next one.
+#
+foreach my $case ([ 'ordered', '' ], [ 'ordered_preloaded', $preload ])
+{
+	my ($name, $lines) = @{$case};
+	my $server = fleet_server($template, $name, fleet_lines($realm) . $lines, clock => '+0');
+	my $node = wait_for_lease($server);
+	# has the node issue so many IDs that it is ahead of the clock, and its lease end; then there is an ID
+	my $ok_next = sub {
+		my ($what, $end) = @_;
+		my $last = $server->safe_psql('postgres', 'SELECT max(id) FROM scru64_generate(100000) AS id');
+
+		$end->();
+		my ($id, $err) = try_generate($server);
+		is($err, '', "$name, $what: a session waits for the next lease");
+		my $next = lease_of($server);
+		isnt($next, $node, "$name, $what: another node");
+		cmp_ok($id, 'gt', $last, "$name, $what: the next ID is greater");
+		$node = $next;
+		return;
+	};
+
+	ok(wait_until(sub {
+		look_at($server, 'postgres', "SELECT clock_timestamp() > backend_start + '6 s' FROM pg_stat_activity WHERE backend_type = 'scru64 lease worker'") eq 't'
+	}), "$name: a worker has run for some seconds");
+	$ok_next->('the worker is told to end', sub {
+		$server->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease()');
+		wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
+		is(lease_sql($server, 'next_attempt_at <= clock_timestamp()'), 't', "$name: the next worker need not wait");
+	});
+	$ok_next->('the block is changed', sub {
+		configure_server($server, "scru64.lease_within = '1/1'\n");
+		wait_until(sub { lease_sql($server, 'node_id_size IS NULL OR node_spec <> $$' . $node . '$$') eq 't' });
+	});
+	$ok_next->('there is no realm for a while', sub {
+		configure_server($server, "scru64.realm = ''\n");
+		wait_until(sub { lease_of($server) eq '' });
+		configure_server($server, fleet_lines($realm));
+		wait_until(sub { look_at($server, 'postgres', 'SHOW scru64.realm') ne '' });
+	});
+	$server->stop;
+}
+
+#
 # Another name
 #
 {

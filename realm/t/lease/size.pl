@@ -96,7 +96,7 @@ is(lease_sql($hot, 'size_reason'), 'little of the node was used', 'and says why'
 configure_server($hot, "scru64.lease_ttl = '1h'\n");
 ok(wait_until(sub { lease_sql($hot, "expires_at > now() + '100 s' AND next_attempt_at > now() + '30 s'") eq 't' }), 'a longer ttl');
 my $session = open_session($realm, dbname => 'realm');
-$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
+$session->query_safe('BEGIN; LOCK TABLE scru64_realm_internal.turn');
 begin_streams($hot, $rate, 9, 1);
 ok(wait_until(\&is_leasing), 'the realm is slow to lease another');
 is(size_of($hot), $quiet, 'until then the old one goes on');
@@ -115,7 +115,7 @@ ok_streams('a slow realm');
 	configure_server($hot, "scru64.lease_node_id_size_min = $busy\n");
 }
 {
-	$session->query_safe("BEGIN; SELECT FROM scru64_realm.lease(20, 'slow')");
+	$session->query_safe('BEGIN; LOCK TABLE scru64_realm_internal.turn');
 	my $node = lease_of($hot);
 	begin_load($hot, 1);
 	begin_streams($hot, $rate, 7, 1);
@@ -143,7 +143,7 @@ $_->stop foreach (@servers);
 # Blocks of the realm that are configured here: nobody else gets them
 #
 $other = server_with_lease('other', '1s', $preload, lease_within => '3/8', lease_ttl => '60s', lease_node_id_size => 12, lease_node_id_size_min => 10);
-my $configured = $realm->safe_psql('realm', "BEGIN; SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); ROLLBACK") . '/10';
+my $configured = $realm->safe_psql('realm', "SELECT split_part(node_spec, '/', 1)::scru64::bigint >> 14 & 1023 FROM scru64_realm.lease(10, 'look', '10 s', within => '3/8'); DELETE FROM scru64_realm.ledger WHERE holder = 'look'") . '/10';
 $other->safe_psql('postgres', "SET scru64.node_spec = '$configured'; SELECT scru64_generate()");
 begin_streams($other, $rate, 10, 1);
 like(wait_until(sub { lease_sql($other, 'size_reason') }), qr{^no node of node_id_size 10 instead of 12: node $configured overlaps one that is configured on this server},

@@ -41,13 +41,13 @@ my $lease = "SELECT node_spec FROM scru64_realm.lease(8, 'x')";
 flushes_ok('what changes no realm does not wait', 'CREATE TABLE other ()', 'no');
 flushes_ok('a lease', $lease);
 flushes_ok('a function that has synchronous_commit on', 'SELECT lease()');
-flushes_ok('off after the call', "BEGIN; $lease; SET LOCAL synchronous_commit = off; COMMIT");
-flushes_ok('RESET ALL after the call', "SET synchronous_commit = on; BEGIN; $lease; RESET ALL; COMMIT");
-flushes_ok('a savepoint that is rolled back', "BEGIN; SAVEPOINT s; SET LOCAL synchronous_commit = on; $lease; ROLLBACK TO s; $lease; COMMIT");
+flushes_ok('off after the call', "SELECT node_spec, set_config('synchronous_commit', 'off', false) FROM scru64_realm.lease(8, 'x')");
+flushes_ok('RESET ALL after the call', "SET synchronous_commit = on; DO 'BEGIN PERFORM scru64_realm.lease(8, ''x'');RESET ALL;END'");
+flushes_ok('a COMMIT of a procedure', "DO 'BEGIN PERFORM scru64_realm.lease(8, ''x'');SET LOCAL synchronous_commit = off;COMMIT;END'");
 foreach my $call (q(revoke('x')), q(set_guard('31 s')), q(set_max_ttl('2 h')), q(set_first_ttl('3 min')), 'something_was_lost()',
 	'nothing_was_lost()')
 {
-	flushes_ok($call, "BEGIN; SELECT scru64_realm.$call; SET LOCAL synchronous_commit = off; COMMIT");
+	flushes_ok($call, "SELECT scru64_realm.$call, set_config('synchronous_commit', 'off', true)");
 }
 
 $session->quit;

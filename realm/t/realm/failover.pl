@@ -253,5 +253,25 @@ somebody_else($second);
 ok_from($second, 2 + $max_ttl + $slack, 'the last change made by a clock that was wrong');
 $second->stop;
 
-ok_promised_once(20);
+#
+# The guard time of leases, which was not always that of the realm
+#
+$realm = start_realm('eight');
+$standby = add_realm_standby($realm, 'eight_promoted');
+at(0, $realm);
+my $raised = lease($realm, 'before the guard time was raised', node_id => 80, ttl => '1 minute');
+$realm->safe_psql('postgres', "SELECT scru64_realm.set_guard('2 s', true)");
+my $last = lease($realm, 'with a short one', node_id => 81, ttl => '1 minute');
+my $ends = lease($realm, 'with a short one, and ends soon', node_id => 82, ttl => '20 s');
+$realm->safe_psql('postgres', "SELECT scru64_realm.set_guard('10 minutes')");
+leave_behind($realm, $standby);
+$realm->stop('immediate');
+promote(2, $standby);
+like(somebody_else($standby), $waits, 'the promoted standby grants nothing');
+like(renew($standby, $raised, ttl => '1 minute'), qr/^62$/, 'a lease from before the guard time was raised is renewed');
+like(renew($standby, $last, ttl => '1 minute'), qr/^62$/, 'one with a short guard time, too, that does not end in 30 seconds');
+like(renew($standby, $ends), qr/$not_active\nDETAIL:  .*, this lease had ended, or its node was occupied for 30 more seconds at most/, 'but not one that does');
+$standby->stop;
+
+ok_promised_once(23);
 done_testing();

@@ -1,5 +1,5 @@
-# One member of a realm must not stop the others, or fill its log: transactions that are
-# left open, arguments that are long.
+# One member of a realm must not stop the others, or fill its log: statements that go on,
+# arguments that are long.
 
 use FindBin;
 use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
@@ -16,6 +16,7 @@ start_server($realm, set_monotonic => 1);
 $realm->safe_psql('postgres', q(
 CREATE ROLE member LOGIN;
 GRANT EXECUTE ON FUNCTION scru64_realm.lease, scru64_realm.renew, scru64_realm.release, scru64_realm.split TO member;
+UPDATE scru64_realm.settings SET first_ttl = '1 hour';
 ));
 
 my ($clock, $out, $err) = (0);
@@ -32,8 +33,19 @@ sub active
 	return $realm->safe_psql('postgres', "SELECT coalesce(string_agg(holder, ' '), '') FROM scru64_realm.leases");
 }
 
+# Let time pass for a session
+sub outlast
+{
+	my ($session, $seconds) = @_;
+
+	move_on($seconds);
+	# the signal has the session look at its timers
+	kill('ALRM', $session->{pid});
+	return;
+}
+
 #
-# A transaction that calls the realm has 15 seconds.
+# A statement that calls the realm has 15 seconds.
 #
 my $id = (split(/\|/, ask($realm, lease_sql(8, 'renewed'))))[0];
 my %calls = (
@@ -41,123 +53,117 @@ my %calls = (
 	renew => "scru64_realm.renew('$id', '1 hour')",
 	release => "scru64_realm.release('$id')",
 	split => "scru64_realm.split('$id', 9)");
+my ($holder, $session) = (open_session($realm), open_session($realm));
+
+# It does not commit later, though it catches what cancels it.
 foreach my $call (sort keys %calls)
 {
-	my $session = open_session($realm);
-
-	$session->query_safe("BEGIN; SELECT count(*) FROM $calls{$call}");
-	move_on(16);
-	($out, $err) = try_statement($session, 'COMMIT');
-	like($err, qr/(ERROR|FATAL):  25000: transaction was open for too long/, "$call: it does not commit after that");
-	eval { $session->quit };
+	(my $quoted = $calls{$call}) =~ s/'/''/g;
+	start_statement($session, "DO 'BEGIN PERFORM $quoted; BEGIN PERFORM pg_sleep(3600); EXCEPTION WHEN query_canceled THEN NULL; END; END'");
+	waits_for($realm, $session, 'PgSleep') or die 'the session does not wait';
+	outlast($session, 16);
+	($out, $err) = try_statement($session, 'SELECT 1');
+	like($err, qr/ERROR:  25000: statement took too long after it called a function of a realm/, "$call: it does not commit after that");
 	is(active(), 'renewed', "$call: and it has done nothing");
 }
 
-sub let_time_pass
+# Where it goes on, it is canceled,
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+start_statement($session, "SELECT count(*), pg_advisory_lock(1) FROM $calls{lease}");
+waits_for($realm, $session, 'advisory') or die 'the session does not wait';
+outlast($session, 16);
+($out, $err) = try_statement($session, 'SELECT 1');
+like($err, qr/ERROR:  57014: canceling statement/, 'a statement that goes on is canceled');
+is($out, '1', 'and its session goes on');
+
+# and where that does not help, its session is terminated.
+$realm->safe_psql('postgres', q(
+CREATE TABLE of_members (line text);
+CREATE FUNCTION lease() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM scru64_realm.lease(8, ''late''); RETURN NULL; END';
+CREATE TRIGGER lease BEFORE INSERT ON of_members EXECUTE FUNCTION lease();
+));
+my %going_on = (
+	'catches the error' => [ 'PgSleep', "DO 'BEGIN PERFORM scru64_realm.lease(8, ''late''); LOOP BEGIN PERFORM pg_sleep(3600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END'" ],
+	'waits for data' => [ 'ClientRead', 'COPY of_members FROM STDIN' ],
+	'waits for a client that does not read' => [ 'ClientWrite', "SELECT (SELECT 1 FROM pg_advisory_lock(1)), repeat('x', 1000000) FROM $calls{lease}, generate_series(1, 100)" ]);
+foreach my $how (sort keys %going_on)
 {
-	my ($session) = @_;
+	my ($event, $statement) = @{ $going_on{$how} };
+	my $endless = open_session($realm);
+	my $psql = $endless->{run}{KIDS}[0]{PID};
 
-	move_on(20);
-	# the signal has the session look at its timers
-	kill('ALRM', $session->{pid}) or die "could not signal process $session->{pid}: $!";
-	return;
-}
-
-# Nor does it wait for its session to do something; not after an error that was rolled back, either,
-# which has ended all timeouts, though the log did not get the error.  The client and the log are
-# told why.
-foreach my $begin ("BEGIN; SELECT count(*) FROM $calls{lease}",
-	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; ROLLBACK TO s",
-	"SET log_min_messages = fatal; BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; ROLLBACK TO s",
-	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'",
-	"BEGIN; SELECT count(*) FROM $calls{lease}; SAVEPOINT s; SELECT 1/0; SELECT 'the second error'; ROLLBACK TO s",
-	"BEGIN; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; RELEASE s; SAVEPOINT s; ROLLBACK TO s",
-	# the locks are the cursor's
-	"BEGIN; DECLARE k CURSOR FOR SELECT count(*) FROM $calls{lease}; SAVEPOINT s; FETCH k; ROLLBACK TO s",
-	"BEGIN; DECLARE k CURSOR FOR SELECT count(*) FROM $calls{renew}; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; FETCH k; ROLLBACK TO s")
-{
-	my $session = open_session($realm);
-	my $log = -s $realm->logfile;
-
-	try_statement($session, $begin);
-	let_time_pass($session);
-	ok( $realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $session->{pid}"),
-		"its session is terminated: $begin");
-	eval { try_statement($session, 'SELECT 1') };
-	like($session->{stderr}, qr/FATAL:  25000: transaction was open for too long after it called a function of a realm\nDETAIL:  It is at most 15 seconds.*\nHINT:  /,
-		'... and the client is told why');
-	like(slurp_file($realm->logfile, $log), qr/FATAL:  transaction was open for too long.*\n.*DETAIL:  /, '... and the log');
-	eval { $session->quit };
-	unlike(active(), qr/late/, '... and it has leased nothing');
-}
-
-# Nor does it wait for a client that does not read an error.
-{
-	my ($holder, $session) = (open_session($realm), open_session($realm));
-	my $psql = $session->{run}{KIDS}[0]{PID};
-	my $log = -s $realm->logfile;
-
-	$holder->query_safe('SELECT pg_advisory_lock(1)');
-	start_statement($session, "BEGIN; SELECT count(*) FROM $calls{lease}; DO 'BEGIN PERFORM pg_advisory_lock(1); RAISE EXCEPTION ''%'', repeat(''x'', 5000000); END'");
-	waits_for($realm, $session, 'advisory') or die 'the session does not wait';
-	kill('STOP', $psql);
-	$holder->quit;
-	waits_for($realm, $session, 'ClientWrite') or die 'the client reads';
+	start_statement($endless, $statement);
+	if ($event eq 'ClientWrite')
+	{
+		waits_for($realm, $endless, 'advisory') or die 'the session does not wait';
+		kill('STOP', $psql);
+		$holder->query_safe('SELECT pg_advisory_unlock(1)');
+	}
+	waits_for($realm, $endless, $event) or die "there is no $event";
+	outlast($endless, 16);
 	ok(wait_until(sub {
-		move_on(20);
-		kill('ALRM', $session->{pid});
-		return $realm->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $session->{pid}") eq '0';
-	}), 'who does not read an error is terminated');
-	like(slurp_file($realm->logfile, $log), qr/FATAL:  transaction was open for too long.*\n.*DETAIL:  /, '... and the log is told why');
+		outlast($endless, 1);
+		return $realm->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $endless->{pid}") eq '0';
+	}), "a session whose statement $how is terminated");
 	kill('CONT', $psql);
-	eval { $session->quit };
-	unlike(active(), qr/late/, '... and has leased nothing');
+	eval { $endless->quit };
+	is(active(), 'renewed', '... and has leased nothing');
 }
 
-# A savepoint from before the call takes the limit back.
-my $session = open_session($realm);
-$session->query_safe("BEGIN; SAVEPOINT s; SELECT count(*) FROM $calls{lease}; ROLLBACK TO s");
-let_time_pass($session);
-is($session->query_safe('SELECT 1'), '1', 'who has rolled the call back may take time');
-$session->query_safe('COMMIT');
-$session->quit;
+# The owner's functions have 15 seconds from the end of their wait for calls, or no limit.
+foreach my $call ("set_guard('40 s')", "set_max_ttl('2 hours')")
+{
+	$holder->query_safe('BEGIN; LOCK TABLE scru64_realm_internal.allocator IN ACCESS SHARE MODE');
+	start_statement($session, "SELECT scru64_realm.$call");
+	waits_for($realm, $session, 'relation') or die 'the session does not wait';
+	outlast($session, 18);
+	$holder->query_safe('COMMIT');
+	($out, $err) = try_statement($session, 'SELECT 1');
+	is($err, '', "$call waits for calls for 18 seconds");
+}
 
-# A commit has what is left of the 15 seconds for all that comes before its record.  Here that
-# is a NOTIFY, which waits for another one's commit, and that for a standby which is missing.
+# A statement's 15 seconds are also for all that comes before the record of its commit.  Here this
+# is a NOTIFY, or the commit of another server.  Both wait for a standby which is missing.
+my $late = open_session($realm);
+my %waiting = (object => "SELECT count(*), pg_notify('x', '') FROM $calls{lease}");
+if ($realm->safe_psql('postgres', q(SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw')))
+{
+	$realm->safe_psql('postgres', sprintf(q(
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%s', port '%s', dbname 'postgres');
+CREATE USER MAPPING FOR CURRENT_USER SERVER other;
+CREATE TABLE of_other (line text);
+CREATE FOREIGN TABLE to_other (line text) SERVER other OPTIONS (table_name 'of_other');
+), $realm->host, $realm->port));
+	# from here on, its callback comes after the realm's, which is registered later
+	$late->query_safe('TABLE to_other');
+	$waiting{ $realm->pg_version >= 17 ? 'PostgresFdwGetResult' : 'Extension' } = "INSERT INTO to_other SELECT lease_id FROM $calls{lease}";
+}
+$late->query_safe("SELECT FROM scru64_realm.lease(8, 'first')");
 set_parameter($realm, 'synchronous_standby_names', 'missing');
 # the checkpointer tells the others of it
 $realm->safe_psql('postgres', 'CHECKPOINT');
-my ($notifier, $late, $in_time) = map { open_session($realm) } (1 .. 3);
-$notifier->query_safe('BEGIN; CREATE TABLE what_is_written (); NOTIFY x');
-start_statement($notifier, 'COMMIT');
-waits_for($realm, $notifier, 'SyncRep') or die 'no commit waits for a standby';
-$late->query_safe("BEGIN; SELECT count(*) FROM $calls{lease}; NOTIFY x");
-start_statement($late, 'COMMIT');
-waits_for($realm, $late, 'object') or die 'no commit waits for another one';
-let_time_pass($late);
-$realm->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $late->{pid}")
-  or fail('who waits in its commit is not terminated');
+$holder->query_safe('BEGIN; CREATE TABLE what_is_written (); NOTIFY x');
+start_statement($holder, 'COMMIT');
+waits_for($realm, $holder, 'SyncRep') or die 'no commit waits for a standby';
+foreach my $event (sort keys %waiting)
+{
+	start_statement($late, $waiting{$event});
+	waits_for($realm, $late, $event) or die "there is no $event";
+	outlast($late, 16);
+	($out, $err) = try_statement($late, 'SELECT 1');
+	like($err, qr/ERROR:  57014: canceling statement/, "who waits in its commit is refused: $event");
+}
 
 # After that it takes its time.
-start_statement($in_time, "SELECT count(*) FROM scru64_realm.lease(8, 'in time')");
-waits_for($realm, $in_time, 'SyncRep') or die 'no commit waits for a standby';
-let_time_pass($in_time);
+start_statement($session, "SELECT count(*) FROM scru64_realm.lease(8, 'in time')");
+waits_for($realm, $session, 'SyncRep') or die 'no commit waits for a standby';
+outlast($session, 20) for (1 .. 5);
 set_parameter($realm, 'synchronous_standby_names', '');
-($out, $err) = ('', '');
-eval { ($out, $err) = try_statement($in_time, 'SELECT 2') };
-is("$out$err", "1\n2", 'who has committed is left to wait for a standby, and gets its answer');
-is( $realm->safe_psql('postgres', "SELECT string_agg(holder, ' ' ORDER BY change) FROM scru64_realm.ledger"),
-	'renewed in time', 'who was terminated has leased nothing');
-$_->quit foreach ($notifier, $in_time);
-eval { $late->quit };
-
-# Who commits in time and goes on is left alone.
-$session = open_session($realm);
-$session->query_safe("SELECT count(*) FROM $calls{lease}");
-$session->query_safe('BEGIN');
-move_on(60);
-is($session->query_safe('SELECT 1'), '1', 'other transactions take their time');
-$session->query_safe('COMMIT');
+is(join('', try_statement($session, 'SELECT 2')), "1\n2", 'who has committed is left to wait for a standby, and gets its answer');
+is($realm->safe_psql('postgres', "SELECT string_agg(holder, ' ' ORDER BY change) FROM scru64_realm.ledger"),
+	'renewed first in time', 'who was refused has leased nothing');
+$_->quit foreach ($holder, $late);
 
 #
 # Arguments of 20 MB

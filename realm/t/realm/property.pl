@@ -22,8 +22,8 @@ UPDATE scru64_realm.settings SET max_ttl = '400 s', first_ttl = '100 s', made_at
 -- the realm's clock, in microseconds, is what this session says
 CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 	RETURN timestamptz 'epoch' + current_setting('test.us')::bigint * interval '1 us';
--- many requests in one transaction
-CREATE OR REPLACE FUNCTION scru64_realm_internal.keep_short() RETURNS void LANGUAGE sql AS '';
+-- errors are caught
+CREATE OR REPLACE FUNCTION scru64_realm_internal.begin_change(is_short boolean) RETURNS void LANGUAGE sql AS '';
 
 CREATE TABLE log (n bigserial, request text, answer text, expected text);
 

@@ -80,14 +80,14 @@ SKIP:
 		$node->command_ok(
 			[
 				'pg_restore', '--exit-on-error', @options,
-				defined $owner ? ('--no-owner', "--role=$owner") : (), '-d', $node->connstr($db), $dump
+				defined $owner ? ('--no-owner', '-U', $owner) : (), '-d', $node->connstr($db), $dump
 			],
 			"pg_restore to $db");
 		is($node->safe_psql($db, $state), $before, "$db: the same leases, settings and privileges");
 		is( $node->safe_psql($db, q(SELECT count(DISTINCT owner), min(owner) FROM (
 				SELECT relowner::regrole::text AS owner FROM pg_class WHERE relnamespace = 'scru64_realm'::regnamespace
 				UNION ALL SELECT proowner::regrole::text FROM pg_proc
-				WHERE pronamespace = 'scru64_realm'::regnamespace AND proname <> 'server_node_specs'
+				WHERE pronamespace = 'scru64_realm'::regnamespace AND proname NOT IN ('server_nodes', 'server_node_specs')
 				UNION ALL SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'scru64_realm') AS o)),
 			'1|' . ($owner || $superuser),
 			"$db: all of it belongs to who restored it");

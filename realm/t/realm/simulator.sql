@@ -17,8 +17,8 @@ CREATE OR REPLACE FUNCTION scru64_realm.clock() RETURNS timestamptz LANGUAGE sql
 	RETURN timestamptz 'epoch' + (sim.get('now') + sim.get('skew') + sim.get('leap')) * interval '1 us';
 CREATE OR REPLACE FUNCTION scru64_realm_internal.identity() RETURNS bigint LANGUAGE sql RETURN sim.get('identity');
 CREATE OR REPLACE FUNCTION scru64_realm_internal.timeline() RETURNS integer LANGUAGE sql RETURN sim.get('timeline')::integer;
-CREATE OR REPLACE FUNCTION scru64_realm_internal.keep_short() RETURNS void LANGUAGE sql AS '';
-CREATE OR REPLACE FUNCTION scru64_realm_internal.unleased(OUT node text, OUT node_ctr_range int4range, OUT last_id bigint)
+CREATE OR REPLACE FUNCTION scru64_realm_internal.begin_change(is_short boolean) RETURNS void LANGUAGE sql AS '';
+CREATE OR REPLACE FUNCTION scru64_realm_internal.unleased(OUT node text, OUT node_ctr_range int4range, OUT last_tick bigint)
 	RETURNS SETOF record LANGUAGE sql AS 'SELECT NULL, NULL::int4range, NULL::bigint WHERE false';
 
 -- What holders have heard: IDs of ticks after one and up to another; used: as reported
@@ -47,6 +47,18 @@ CREATE FUNCTION sim.load(slot integer) RETURNS void LANGUAGE sql AS $$
 	FROM sim.snap, jsonb_each_text(marks) AS m, pg_sequence WHERE k = slot AND seqrelid = m.key::oid;
 $$;
 
+-- A failover costs nobody a lease that the realm knows, if it lasted until then and, with its guard time, for 30 seconds more.
+CREATE FUNCTION sim.check_kept(call text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	kept text := (SELECT l FROM scru64_realm.ledger AS l, scru64_realm.clock() AS c, scru64_realm_internal.last_failover() AS f
+				  WHERE strpos(call, l.lease_id::text) > 0 AND l.released_at IS NULL AND l.expires_at > c
+					AND (l.clock_reading > f.noticed_at OR l.expires_at > f.noticed_at AND l.occupied_until > f.noticed_at + interval '30 s'));
+BEGIN
+	IF kept IS NOT NULL THEN
+		RAISE EXCEPTION SQLSTATE 'SIM01' USING MESSAGE = 'an active lease is refused: ' || kept;
+	END IF;
+END
+$$;
 -- Calls the realm. Errors of doc/realm.md are answers; those of class 23 are violations: a constraint did what rules should have done.
 CREATE FUNCTION sim.ask(call text) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -64,6 +76,9 @@ BEGIN
 	RETURN QUERY SELECT jsonb_array_elements(answers);
 EXCEPTION WHEN SQLSTATE '22023' OR SQLSTATE '53400' OR SQLSTATE '55000' OR SQLSTATE '55006' OR SQLSTATE '58000' THEN
 	RAISE NOTICE '%: % -> %', at, call, SQLERRM;
+	IF SQLERRM = 'lease is not active' THEN
+		PERFORM sim.check_kept(call);
+	END IF;
 	PERFORM sim.set('refused', 9);
 END
 $$;
