@@ -8,7 +8,7 @@ use Scru64Examples;
 use Scru64Test;
 
 my @blocks = grep { $_->{language} eq 'sql' } blocks_of("$FindBin::RealBin/../../doc/operating.md");
-my ($tables) = $blocks[0]{text} =~ /^(CREATE TABLE .*)/ms;
+my ($tables) = map { $_->{text} =~ /^(CREATE TABLE .*)/ms } @blocks;
 my $columns = recipe_in_top("$FindBin::RealBin/../../doc/coming-from.md", 'back') =~ s/\baccount\b/event/gr;
 my ($in_the_way, $set_node, $partitions) = map {
 	my $what = $_;
