@@ -86,7 +86,7 @@ FROM pg_namespace, aclexplode(nspacl) WHERE nspname LIKE 'scru64_realm%' AND gra
 -- Functions look names up in the owner's schemas, but for those that have more rights than
 -- the owner. Nobody else can create anything there.
 SELECT function, proconfig FROM realm_function
-WHERE (prosecdef OR prosqlbody IS NULL)
+WHERE (prosecdef OR prosqlbody IS NULL AND probin IS NULL)
 	AND 'search_path=pg_catalog, scru64_realm, scru64_realm_internal, pg_temp' <> ALL (coalesce(proconfig, '{}'));
 SELECT rolname, nspname FROM pg_roles AS r, pg_namespace AS n
 WHERE nspname LIKE 'scru64_realm%' AND NOT rolsuper AND has_schema_privilege(r.oid, n.oid, 'CREATE') ORDER BY nspname;
