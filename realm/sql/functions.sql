@@ -14,9 +14,10 @@
 -- with more rights than the owner has, who may have made anything in the two schemas.
 -- ---------------------------------------------------------------------------
 
--- The next two functions, alone, have more rights than the extension's owner has. They belong to
--- a superuser, so the owner cannot grant them to other roles. They look no name up in the
--- owner's schemas, and read none of the owner's tables.
+-- The next two functions, alone, have more rights than the extension's owner has: they belong to
+-- a superuser. They look no name up in the owner's schemas, and read none of the owner's tables.
+-- All roles may execute them, so that the next owner may, too, after REASSIGN OWNED. But only the
+-- owner, and roles to which the owner grants this, reach the schema.
 
 -- The nodes that this server has generated IDs of, in all databases, and the tick after which each
 -- continues: less than scru64_generators() shows to members of pg_monitor. The body is text, and

@@ -40,8 +40,8 @@ BEGIN
 		-- see functions.sql
 		IF object.short_name NOT IN ('scru64_realm_internal.server_nodes', 'scru64_realm_internal.server_node_specs') THEN
 			EXECUTE format('ALTER %s %s OWNER TO %s', object.kind, object.name, $name$@extowner@$name$);
+			EXECUTE format('GRANT ALL ON %s %s TO %s', object.acl_kind, object.name, $name$@extowner@$name$);
 		END IF;
-		EXECUTE format('GRANT ALL ON %s %s TO %s', object.acl_kind, object.name, $name$@extowner@$name$);
 		-- pg_dump includes what is in them
 		IF object.kind = 'SEQUENCE' OR object.name IN ('scru64_realm.ledger', 'scru64_realm.settings') THEN
 			PERFORM pg_extension_config_dump(object.objid, '');
@@ -49,6 +49,8 @@ BEGIN
 		FOR grantee, privilege, option IN
 			SELECT g.grantee, g.privilege, ''
 			FROM (VALUES ('PUBLIC', 'USAGE', 'scru64_realm'),
+						 ('PUBLIC', 'EXECUTE', 'scru64_realm_internal.server_nodes'),
+						 ('PUBLIC', 'EXECUTE', 'scru64_realm_internal.server_node_specs'),
 						 ('pg_monitor', 'SELECT', 'scru64_realm.leases'),
 						 ('pg_monitor', 'SELECT', 'scru64_realm.roles'),
 						 ('pg_monitor', 'SELECT', 'scru64_realm.capacity'),

@@ -152,6 +152,13 @@ SELECT count(*) FROM event WHERE id >= timestamptz '2026-01-01 12:00' AND id < t
 SELECT count(*) FROM event WHERE id NOT BETWEEN timestamptz '2026-01-01 12:00' AND timestamptz '2026-01-01 18:00';
 SELECT count(*) FROM event WHERE NOT timestamptz '2026-01-02' <= id;
 SELECT count(*) FROM event WHERE id < now();
+-- It needs no right to call the functions that give the bounds.
+BEGIN;
+REVOKE EXECUTE ON FUNCTION scru64_min, scru64_max FROM PUBLIC;
+CREATE ROLE regress_scru64_user;
+SET LOCAL ROLE regress_scru64_user;
+SELECT id < now() AS lt, id <= now() AS le, id >= now() AS ge, id > now() AS gt FROM (VALUES ('0u2r85hm2pt3'::scru64)) AS v (id);
+ROLLBACK;
 -- A date or a timestamp becomes a timestamptz, in the session's time zone. The
 -- second day begins in Tokyo at 15:00 UTC, which is within a tick: the ID made at
 -- that time is of a tick that began before.

@@ -27,7 +27,7 @@
  *						CeilingState.mutex
  *	CeilingState.raising_since
  *						atomic; written under the page's lock.  Counts only as long as a
- *						process has the lock: an error leaves it as it is.
+ *						process has the lock: an error of the write leaves it as it is.
  *	CeilingState.written_at
  *						written under the page's lock and the mutex, read under either.
  *	CeilingState.durable, replicated
@@ -329,6 +329,17 @@ set_durable(CeilingState *state, uint64 ceiling, XLogRecPtr written_at)
 	SpinLockRelease(&state->mutex);
 }
 
+/* The ceiling on the page, which was there when the server loaded the ceiling.  Page locked. */
+static uint64
+read_page_again(void)
+{
+	uint64		ceiling;
+
+	if (!ceiling_page_read(&ceiling))
+		ceiling_page_damaged("Its page has disappeared since the server was started.");
+	return ceiling;
+}
+
 /* The log: the page had a lower ceiling than this server has written. */
 static void
 log_went_back(uint64 found, uint64 written)
@@ -360,11 +371,10 @@ ceiling_raise(uint32 incarnation, uint64 enough, uint64 target, bool wait)
 	if (!ceiling_page_lock(wait))
 		return;
 	locked_at = monotonic_ms();
-	pg_atomic_write_u64(&state->raising_since, locked_at);
 	if (incarnation == ceiling_incarnation() && ceiling_durable() < enough)
 	{
-		if (!ceiling_page_read(&ceiling))
-			ceiling_page_damaged("Its page has disappeared since the server was started.");
+		ceiling = read_page_again();
+		pg_atomic_write_u64(&state->raising_since, locked_at);
 		if (ceiling < state->written)
 		{
 			lost = state->written;
@@ -416,7 +426,8 @@ ceiling_wait_for_standbys(uint32 incarnation, uint64 tick)
 
 /*
  * Would an ID of this tick wait for longer than usual, and for what?  Sets *waited_ms to how long
- * this has lasted; 0 if the ID would be the first to wait.  Waits for nothing, and raises nothing.
+ * this has lasted; 0 if the ID would be the first to wait.  Waits for nothing, and leaves the ceiling
+ * as it is.  Raises the error that a raise would find on the page.
  *
  * An ID above the durable ceiling needs a raise, and at most one goes on.  A wait for standbys that
  * are missing may have no end.  Others count from when a session, perhaps this one, first found
@@ -434,7 +445,11 @@ ceiling_look_for_wait(uint64 tick, int64 *waited_ms)
 	if (tick > ceiling_durable())
 	{
 		if (ceiling_page_lock(false))
+		{
+			if (ceiling_incarnation() > 0)
+				(void) read_page_again();
 			ceiling_page_unlock();
+		}
 		else if ((since = pg_atomic_read_u64(&state->raising_since)) != 0)
 			*waited_ms = monotonic_ms() - since;
 		if (*waited_ms >= LONG_FLUSH_MS)

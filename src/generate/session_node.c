@@ -162,26 +162,43 @@ session_attach(void)
 		attach_configured();
 }
 
-/* The leased node's last ID or start marker.  Raises an error if the lease has no ID left. */
-static uint64
-look_at_leased(uint64 now)
+/*
+ * Set *state to the leased node's last ID or start marker.  If the lease has no ID left, or there is
+ * no lease, return false if the next ID would wait for the worker, and raise an error otherwise.
+ */
+static bool
+look_at_leased(uint64 now, uint64 *state)
 {
 	LeaseInfo	info = mailbox_info();
 	NodeReport	report;
 	uint64		tick;
+	uint64		limit;
+	uint64		ceiling;
 
+	if (ceiling_incarnation() == 0)
+		(void) ceiling_page_look(&ceiling, true);
 	if (!scru64_leased_report(&report))
-		generate_fail_no_lease(&info, true);
+	{
+		if (!mailbox_may_bring_lease(&info))
+			generate_fail_no_lease(&info, !info.no_worker_slot);
+		return false;
+	}
 	session_node.key = node_key(report.node);
 	session_node.generator = generator_make(report.node);
 	tick = Max(now, report.tick);
-	if (tick > node_slot_limit(&node_slots->leased))
-		generate_fail_lease_over(&info, tick);
-	return node_state_tick(report.state) < report.tick ?
+	limit = node_slot_limit(&node_slots->leased);
+	if (tick > limit)
+	{
+		if (!mailbox_may_renew(&info, limit, tick))
+			generate_fail_lease_over(&info, tick);
+		return false;
+	}
+	*state = node_state_tick(report.state) < report.tick ?
 		NODE_STATE_NO_ID | scru64_compose(report.tick - 1, 0) : report.state;
+	return true;
 }
 
-/* The configured node's last ID or start marker, or the start marker that it would get. */
+/* The configured node's last ID or start marker, or the start marker that the node would get */
 static uint64
 look_at_configured(uint64 now)
 {
@@ -249,7 +266,10 @@ scru64_check(PG_FUNCTION_ARGS)
 
 	(void) fcinfo;
 	prepare_to_attach();
-	state = session_is_leased() ? look_at_leased(now) : look_at_configured(now);
+	if (!session_is_leased())
+		state = look_at_configured(now);
+	else if (!look_at_leased(now, &state))
+		PG_RETURN_NULL();
 	waits_for = look_for_wait(state, now);
 	if (waits_for == NULL)
 		PG_RETURN_NULL();

@@ -148,6 +148,7 @@ mailbox_call_worker(bool call_realm)
 	BackgroundWorker worker = lease_worker;
 	int64		now_ms = monotonic_ms();
 	bool		is_due;
+	bool		registered;
 
 	mailbox_wake_worker(call_realm);
 	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
@@ -155,12 +156,15 @@ mailbox_call_worker(bool call_realm)
 	if (is_due)
 		mailbox->next_start_ms = now_ms + REGISTER_PAUSE_MS;
 	LWLockRelease(&mailbox->lock);
-	if (!is_due || RegisterDynamicBackgroundWorker(&worker, NULL))
+	if (!is_due)
 		return true;
+	registered = RegisterDynamicBackgroundWorker(&worker, NULL);
 	LWLockAcquire(&mailbox->lock, LW_EXCLUSIVE);
-	mailbox->next_start_ms = now_ms;
+	mailbox->info.no_worker_slot = !registered;
+	if (!registered)
+		mailbox->next_start_ms = now_ms;
 	LWLockRelease(&mailbox->lock);
-	return false;
+	return registered;
 }
 
 static void
@@ -182,6 +186,38 @@ worth_waiting(const LeaseInfo *info, uint64 began)
 	return monotonic_ms() - began < MAX_WAIT_MS &&
 		(info->busy || info->is_standby_lease ||
 		 (info->failures == 0 && info->next_attempt_at < enough));
+}
+
+/*
+ * Is a renewal under way that may move the limit to a tick, or is the tick near enough for the next
+ * one?  The distance from limit to tick does not shrink during a wait, because the limit moves only
+ * on renewal; so the distance is compared with all of MAX_WAIT_MS.
+ */
+static bool
+renewal_may_reach(const LeaseInfo *info, uint64 limit, uint64 tick)
+{
+	return info->busy ||
+		look_ahead_is_reached(tick, limit, Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT, MAX_WAIT_MS);
+}
+
+/*
+ * For scru64_check(), which calls no worker: as far as it is known, would a session that has no
+ * lease wait for the worker, and get one?  If there is no worker, the session would start one.
+ */
+bool
+mailbox_may_bring_lease(const LeaseInfo *info)
+{
+	return IsUnderPostmaster && !info->no_worker_slot &&
+		(info->worker_pid != 0 || !shared_parts_are_mixed()) &&
+		worth_waiting(info, monotonic_ms());
+}
+
+/* The same for a session whose next ID is of a tick above the limit of the lease */
+bool
+mailbox_may_renew(const LeaseInfo *info, uint64 limit, uint64 tick)
+{
+	return mailbox_may_bring_lease(info) &&
+		(info->worker_pid == 0 || renewal_may_reach(info, limit, tick));
 }
 
 /*
@@ -219,9 +255,7 @@ mailbox_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot)
 
 /*
  * Wait until the window of the lease reaches a tick, or the slot has another node.  Returns
- * false if no renewal that may reach the tick is under way, or if it takes too long.  The
- * distance from limit to tick does not shrink during the wait, because the limit moves only
- * on renewal; so the distance is compared with all of MAX_WAIT_MS.
+ * false if no renewal that may reach the tick is under way, or if it takes too long.
  *
  * Ordering: a session reads busy before the limit.  The worker renews a lease while it is
  * busy: it raises the limit before it clears busy (litmus: busy-limit).
@@ -242,10 +276,7 @@ mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *in
 		*info = mailbox_info();
 		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
 	} while (!reached && worth_waiting(info, began) &&
-			 (info->busy ||
-			  look_ahead_is_reached(tick, node_slot_limit(slot),
-									Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT,
-									MAX_WAIT_MS)));
+			 renewal_may_reach(info, node_slot_limit(slot), tick));
 	ConditionVariableCancelSleep();
 	return reached;
 }
@@ -295,6 +326,7 @@ become_worker(void)
 	if (claimed)
 	{
 		mailbox->info.worker_pid = MyProcPid;
+		mailbox->info.no_worker_slot = false;
 		mailbox->worker_latch = MyLatch;
 		mailbox->next_start_ms = now_ms + WORKER_PAUSE_MS;
 	}
@@ -357,7 +389,11 @@ scru64_start_lease_worker(Datum arg)
 {
 	(void) arg;
 	shared_parts_attach();
-	/* two sessions may have registered a worker at the same time */
+	/*
+	 * Two sessions may have registered a worker at the same time; or a session has, while the
+	 * postmaster waited to restart a preloaded one.  This server is no standby then, so whenever it
+	 * needs a worker again, a session registers the next one.
+	 */
 	if (!become_worker())
 		proc_exit(0);
 	before_shmem_exit(end_worker, (Datum) 0);

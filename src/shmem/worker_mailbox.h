@@ -23,6 +23,7 @@
 typedef struct LeaseInfo
 {
 	pid_t		worker_pid;		/* 0: there is no worker */
+	bool		no_worker_slot; /* had max_worker_processes no room for the last worker? */
 	bool		busy;			/* is the worker calling the realm? */
 	Scru64Node	node;			/* node_id_size is 0 if there is no lease */
 	bool		is_standby_lease;	/* no session uses the lease before recovery has ended */
@@ -44,6 +45,8 @@ extern const SharedPart mailbox_part;
 extern LeaseInfo mailbox_info(void);
 extern NodeSlot *mailbox_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot);
 extern bool mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info);
+extern bool mailbox_may_bring_lease(const LeaseInfo *info);
+extern bool mailbox_may_renew(const LeaseInfo *info, uint64 limit, uint64 tick);
 extern void mailbox_wake_worker(bool call_realm);
 extern bool mailbox_call_worker(bool call_realm);
 extern void mailbox_register_worker(void);

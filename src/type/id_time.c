@@ -244,7 +244,10 @@ constant_id(Oid type, int64 id)
 							  entry->typbyval);
 }
 
-/* The expression "scru64_min(time)", or another function by name; NULL if there is none. */
+/*
+ * The expression "scru64_min(time)", or another function by name.  NULL if there is none, or if not
+ * all roles may execute the function: a plan may be executed as another role than planned.
+ */
 static Expr *
 call_of_bound(const char *name, Oid type, Expr *time)
 {
@@ -254,7 +257,7 @@ call_of_bound(const char *name, Oid type, Expr *time)
 										   PointerGetDatum(buildoidvector(&argument, 1)),
 										   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
 
-	return !OidIsValid(function) ? NULL :
+	return !OidIsValid(function) || !compat_may_execute(function, ACL_ID_PUBLIC) ? NULL :
 		(Expr *) makeFuncExpr(function, type, list_make1(time), InvalidOid, InvalidOid,
 							  COERCE_EXPLICIT_CALL);
 }

@@ -75,6 +75,33 @@ sub all_refused_ok
 	return;
 }
 
+# scru64_check() raises the error that scru64_generate() has raised, and takes no other process that has
+# locked the page for one that flushes.
+sub check_refused_ok
+{
+	my ($name) = @_;
+	my $check = "SET scru64.node_spec = '$spec'; SELECT scru64_check()";
+
+	like(error_of($node, $check), $damaged, "$name: scru64_check() says so");
+  SKIP:
+	{
+		skip 'a process would not come so far', 3 if -e $file;
+		skip 'gdb is not installed', 3 if !has_gdb();
+		my $session = open_session($node);
+		my $gdb = stop_at($node, $session->{pid}, 'smgrexists');
+
+		start_statement($session, 'SELECT scru64_ceiling()');
+		ok(has_stopped($gdb), "$name: a process has locked the page");
+		# longer than a flush that scru64_check() reports
+		$node->safe_psql('postgres', 'SELECT pg_sleep(1.1)');
+		is(error_of($node, $check), '', "$name: scru64_check() takes it for no flush");
+		ok(let_go($gdb), "$name: the process goes on");
+		try_statement($session, 'SELECT 1');
+		$session->quit;
+	}
+	return;
+}
+
 # Seconds by which the next ID is ahead of the clock.
 sub lead
 {
@@ -261,6 +288,7 @@ foreach my $how ('missing', 'empty', 'cut', 'two pages')
 	  $how eq 'cut' ? truncate($file, 100) : append_to_file($file, $before);
 	advance();
 	all_refused_ok($name);
+	check_refused_ok($name);
 	is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM scru64_generators()'), 't', "$name: the nodes are shown");
 	unlink($file);
 	copy("$file.away", $file) or die "could not copy $file: $!";

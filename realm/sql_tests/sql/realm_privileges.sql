@@ -6,7 +6,7 @@
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 DROP DATABASE IF EXISTS scru64_regression_realm;
-DROP ROLE IF EXISTS regress_realm_owner, regress_realm_app, regress_realm_other, regress_realm_monitor, regress_realm_once;
+DROP ROLE IF EXISTS regress_realm_owner, regress_realm_app, regress_realm_other, regress_realm_monitor, regress_realm_once, regress_realm_heir;
 RESET client_min_messages;
 CREATE DATABASE scru64_regression_realm TEMPLATE template0;
 CREATE ROLE regress_realm_owner;
@@ -103,11 +103,8 @@ WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_e
 SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped
 	AND coalesce(col_description(attrelid, attnum), '') = '';
--- Of the nodes of this server, the owner sees what lease() needs, and cannot grant it: no last ID.
-SELECT function, pg_get_function_arguments(oid) AS arguments, has_function_privilege('regress_realm_owner', oid, 'EXECUTE') AS execute,
-	has_function_privilege('regress_realm_owner', oid, 'EXECUTE WITH GRANT OPTION') AS grant_option
-FROM realm_function WHERE prosrc ~ 'scru64_generators';
-GRANT EXECUTE ON FUNCTION scru64_realm_internal.server_nodes() TO regress_realm_other;
+-- Of the nodes of this server, the owner sees what lease() needs: no last ID.
+SELECT function, pg_get_function_arguments(oid) AS arguments FROM realm_function WHERE prosrc ~ 'scru64_generators';
 -- Nothing of scru64 is kept but what its next version has, too.
 SELECT function, d.refobjid::regprocedure AS depends_on
 FROM realm_function AS f JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_proc'::regclass
@@ -295,9 +292,22 @@ SELECT count(*) > 0 AS sizes FROM scru64_realm.capacity;
 SELECT lease_id FROM scru64_realm.ledger;
 RESET SESSION AUTHORIZATION;
 
--- It takes scru64, and goes with it; nothing is left.
+-- All nodes count again.
 DROP FUNCTION scru64_realm_internal.server_nodes();
 ALTER FUNCTION scru64_realm_internal.all_nodes() RENAME TO server_nodes;
+-- Another role becomes the owner, and the first one goes.
+CREATE ROLE regress_realm_heir;
+REASSIGN OWNED BY regress_realm_owner TO regress_realm_heir;
+DROP OWNED BY regress_realm_owner;
+DROP ROLE regress_realm_owner;
+SET SESSION AUTHORIZATION regress_realm_heir;
+SELECT count(*) FROM scru64_realm.lease(8, 'heir', '1 hour');
+SET SESSION AUTHORIZATION regress_realm_app;
+SELECT count(*) FROM scru64_realm.lease(8, 'app', '1 hour');
+SELECT scru64_realm_internal.server_nodes();
+RESET SESSION AUTHORIZATION;
+
+-- It takes scru64, and goes with it; nothing is left.
 DROP EXTENSION scru64;
 ALTER EXTENSION scru64_realm SET SCHEMA public;
 DROP EXTENSION scru64 CASCADE;
@@ -305,4 +315,4 @@ SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'scru64_realm%';
 
 \c :original
 DROP DATABASE scru64_regression_realm;
-DROP ROLE regress_realm_owner, regress_realm_app, regress_realm_other, regress_realm_monitor;
+DROP ROLE regress_realm_heir, regress_realm_app, regress_realm_other, regress_realm_monitor;

@@ -75,6 +75,8 @@ $refused->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $refused->restart;
 like((try_generate($refused))[1], qr/ERROR:  55000: .*DETAIL:  There is no free slot for the lease worker.*HINT:  Raise "max_worker_processes"/s,
 	'no slot for a worker');
+like(error_of($refused, 'SELECT scru64_check()'), qr/ERROR:  55000: .*DETAIL:  There is no free slot for the lease worker/s,
+	'no slot for a worker: scru64_check() says so');
 $refused->append_conf('postgresql.conf', "max_worker_processes = 8\n$preload");
 
 #

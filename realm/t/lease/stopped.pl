@@ -16,6 +16,15 @@ my $other = make_realm($template, 'other');
 # longer than any wait here
 $realm->safe_psql('realm', q(UPDATE scru64_realm.settings SET first_ttl = '1 hour'));
 
+# Is the result of scru64_check() null, without an error?
+sub check
+{
+	my ($server) = @_;
+	my ($status, $out, $err) = $server->psql('postgres', 'SELECT scru64_check() IS NULL');
+
+	return $out . $err;
+}
+
 #
 # A session at the limit, which is stopped while it looks at the worker, until that has
 # renewed the lease
@@ -66,6 +75,29 @@ SKIP:
 	configure_server($server, fleet_lines($other));
 	ok(wait_until(sub { try_generate($server); $other->safe_psql('realm', 'SELECT count(*) FROM scru64_realm.leases') eq '1' }),
 		'a lease of another realm is not resumed');
+	$server->stop;
+}
+
+#
+# A server that nobody asks for an ID, without a worker and with no lease, or with a lease that is
+# over: scru64_check() knows that the next ID brings both
+#
+SKIP:
+{
+	my $server = fleet_server($template, 'f', fleet_lines($realm, lease_ttl => '10s', rollback_allowance => '1s'));
+
+	is(check($server), 't', 'no session has asked for an ID yet: scru64_check() is null');
+	isnt(wait_for_lease($server), '', 'an ID, nevertheless');
+	$server->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM scru64_lease()');
+	ok(wait_until(sub { lease_sql($server, 'worker_pid IS NULL AND node_spec IS NULL') eq 't' }), 'a worker is terminated');
+	is(check($server), 't', 'no worker, no lease: scru64_check() is null');
+	like((try_generate($server))[0], qr/^\w{12}$/, 'no worker, no lease: an ID');
+
+	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
+	skip 'the debugger could not end the worker', 3 if !wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
+	ok(wait_until(sub { lease_sql($server, 'expires_at < now()') eq 't' }), 'a lease is over');
+	is(check($server), 't', 'no worker, a lease that is over: scru64_check() is null');
+	like((try_generate($server))[0], qr/^\w{12}$/, 'no worker, a lease that is over: an ID');
 	$server->stop;
 }
 

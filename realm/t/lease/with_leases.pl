@@ -196,7 +196,8 @@ put_ahead(60, 'a lease that is much shorter', '+0');
 restart($lines, '+0');
 like(wait_until(sub { my $out = put_leased(); $out !~ /has no lease/ && $out }),
 	qr/ERROR:  the lease of node .* is over/, 'a lease that is much shorter: an error');
-like(error_of($server, 'SELECT scru64_check()'), qr/ERROR:  \w{5}: the lease of node .* is over/, 'a lease that is much shorter: the check sees it');
+like(wait_until(sub { my $error = error_of($server, 'SELECT scru64_check()'); $error =~ /ERROR/ && $error }),
+	qr/ERROR:  \w{5}: the lease of node .* is over/, 'a lease that is much shorter: the check sees it');
 set_clock($_, '+50') foreach ($realm, $server);
 in_order_ok(put_at_last(), 'a lease that is much shorter');
 
