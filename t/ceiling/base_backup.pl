@@ -2,10 +2,13 @@
 # issue no ID that another one issues.  And what the programs for backups and checks make
 # of the page.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use File::Copy;
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Files;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 my $main = new_node('main', allows_streaming => 1, extra => ['--data-checksums']);

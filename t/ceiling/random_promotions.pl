@@ -8,11 +8,15 @@
 # simulator (unit_tests/sim/) tries each rule, t/ceiling/promotion each way; here PostgreSQL does all at once.
 # SCRU64_PROMOTIONS: how many; SCRU64_SEED: which.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use File::Copy;
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Disk;
+use Scru64Files;
 use Scru64Random;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -1,10 +1,12 @@
 # The server is restarted, crashes and is killed under load: no ID twice, and
 # after each start every ID is above all that were received before.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use List::Util qw(shuffle);
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 my $node = new_node('main');

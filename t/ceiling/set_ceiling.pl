@@ -1,10 +1,15 @@
 # scru64_set_ceiling(): the way out when a clock was years ahead, and what it does to
 # sessions that have a node.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use Scru64Clock;
+use Scru64Copies;
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Files;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();

@@ -21,6 +21,9 @@
 
 package Scru64Everything;
 
+use strict;
+use warnings;
+
 use Exporter 'import';
 use File::Basename;
 use Scru64Examples;

@@ -1,8 +1,9 @@
 # The examples of every page run, pasted in order, and print what the page says; and the
 # reference, of two pages, has one for every object of the extension that users name.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Examples;
 use Scru64Test;
 

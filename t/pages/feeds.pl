@@ -6,10 +6,12 @@
 # SCRU64_FEED_CRASHES is how often each consumer of the first part, and its server, are
 # killed.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -4,11 +4,14 @@
 #
 # SCRU64_PLAIN_ROUNDS is how many faults there are.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use Scru64Clock;
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Loads;
 use Scru64Random;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -5,9 +5,12 @@
 # Old SQL with the new library, databases of both, a new library while sessions go on with the old
 # one, a standby first.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Files;
+use Scru64Loads;
 use Scru64Test;
 use Scru64Versions;
 

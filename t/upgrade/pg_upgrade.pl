@@ -6,12 +6,13 @@
 # OLD_BINDIRS has the folders of the older versions' programs, oldest first.  The
 # extension is installed for each.
 
+use strict;
+use warnings;
 use File::Basename;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

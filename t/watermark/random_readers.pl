@@ -5,10 +5,13 @@
 # The simulator (unit_tests/sim/) tries each rule; this is PostgreSQL with its snapshots, callbacks,
 # workers and plans.  SCRU64_WATERMARK_SECONDS is for how long, SCRU64_SEED which.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Disk;
+use Scru64Loads;
 use Scru64Random;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

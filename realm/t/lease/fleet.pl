@@ -1,12 +1,14 @@
 # A server leases its own node: a fleet with the same lines of configuration, who
 # sees what, configured nodes, and what ends and what keeps a lease.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use File::Find;
 use List::Util qw(uniq);
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Files;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -2,10 +2,12 @@
 # another worker for it.  That no ID leaves outside the window, however processes are stopped, is
 # for the simulator (unit_tests/sim/).
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Copies;
+use Scru64Debugger;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'gdb is not installed' if !has_gdb();

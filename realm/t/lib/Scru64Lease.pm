@@ -4,9 +4,16 @@
 
 package Scru64Lease;
 
+use strict;
+use warnings;
+
 use Exporter 'import';
 use List::Util qw(first);
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Disk;
+use Scru64Files;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 our @EXPORT = qw(

@@ -3,8 +3,13 @@
 
 package Scru64Realm;
 
+use strict;
+use warnings;
+
 use Exporter 'import';
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Server;
 use Scru64Test;
 
 our @EXPORT = qw(

@@ -1,10 +1,11 @@
 # One member of a realm must not stop the others, or fill its log: statements that go on,
 # arguments that are long.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
 use Scru64Realm;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();
