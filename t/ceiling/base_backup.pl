@@ -19,7 +19,7 @@ $main->safe_psql('postgres', 'CREATE EXTENSION scru64; CREATE TABLE ids (id scru
 
 # The backup is taken while the server generates.
 my %received;
-my $load = start_load($main, '1/8' => 2);
+my @loads = start_load($main, { '1/8' => 2 });
 $main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
 $main->backup('main');
 SKIP:
@@ -41,10 +41,10 @@ foreach my $n (2, 3)
 }
 
 # All three at once.
-my @loads = ($load, map { start_load($copies{$_}, "$_/8" => 2) } sort keys %copies);
+push @loads, map { start_load($copies{$_}, { "$_/8" => 2 }) } sort keys %copies;
 sleep(0.5);
-end_load($_) foreach (@loads);
-is(record_load(\%received, $_), '', 'servers with node specs of their own: no error') foreach (@loads);
+end_clients(@loads);
+is(record_load(\%received, @loads), '', 'servers with node specs of their own: no error');
 is(record_problems(\%received), '', 'no ID twice on any of them');
 my %servers;
 foreach my $spec (sort keys %received)

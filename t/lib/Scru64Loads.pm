@@ -7,95 +7,126 @@ use strict;
 use warnings;
 
 use Exporter 'import';
-use Scru64Files;
 use Scru64Test;
 
 our @EXPORT = qw(
-	end_load finish_load issues_ok log_counts number_of_ids record_ids record_load record_problems
-	refused_ok run_again set_load start_load try_node
+	end_clients finish_clients ids_of issues_ok kill_client log_counts number_of_ids record_ids record_load
+	record_problems refused_ok start_client start_clients start_load try_node
 );
 
-# Statements that one client goes through: single IDs, and sets of them, at once
-# and row by row.  About 1,000 IDs a second: what a test needs is that sessions generate
-# IDs when something happens.  The pause is the client's: pg_sleep() goes by the clock
-# that tests set, and sleeps for a year if that is set back by one meanwhile.
-my $statements =
-	"SELECT scru64_generate();\n" x 100
-  . "SELECT scru64_generate(100);\n"
-  . "COPY (SELECT scru64_generate(100)) TO STDOUT;\n"
-  . "\\! exec sleep 0.3\n";
-my $load_script;
-my $loads = 0;
+#
+# Clients: psql or another program, and what it prints
+#
 
-# Have a shell run a command again and again, whatever happens to it, as long as there is a file.
-# The end makes the file $base.done.
-sub run_again
+my $clients = 0;
+
+# Start a client that reads statements from a file.  Parameters: name, of the application; variables, of
+# psql; options, for the server; command, in place of psql; again: a shell starts the command again whenever
+# it ends, until end_clients().  What the client prints is in the files $base.out and $base.err.
+sub start_client
 {
-	my ($base, $file, $command) = @_;
+	my ($node, $file, %params) = @_;
+	my $name = $params{name} // 'load';
+	my $base = $node->basedir . "/${name}_" . ++$clients;
+	my @command = @{ $params{command} // [ 'psql', '-XAtq', map { ('-v', $_) } @{ $params{variables} // [] } ] };
 
-	system("(while [ -e '$file' ] && kill -0 $$; do $command & echo \$! >'$base.pid'; wait \$!; sleep 0.2; done; touch '$base.done')"
-		  . " </dev/null >/dev/null 2>'$base.err' &") == 0 or die 'no shell';
-	return;
-}
-
-# Other statements for the loads to come
-sub set_load
-{
-	my ($dir, $sql) = @_;
-
-	$load_script = "$dir/load.sql";
-	replace_file($load_script, $sql);
-	return;
-}
-
-# Let sessions generate IDs of nodes, each session into a log of its own, and
-# return when each has some.  Nodes: spec => number of sessions.
-sub start_load
-{
-	my ($node, %sessions) = @_;
-	my @clients;
-
-	set_load($node->basedir, "SET scru64.node_spec = :'node';\n" . $statements x 1000) if !defined $load_script;
-	$loads++;
-	foreach my $spec (sort keys %sessions)
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => 'postgres', PGAPPNAME => $name, PGOPTIONS => $params{options} // '');
+	if ($params{again})
 	{
-		foreach my $n (1 .. $sessions{$spec})
-		{
-			my $log = $node->basedir . "/load_${loads}_" . scalar(@clients);
-			my $run = IPC::Run::start(
-				[
-					'psql', '-XAtq', '-v', "node=$spec", '-f', $load_script, '-d',
-					$node->connstr('postgres') . ' application_name=load'
-				],
-				'<', '/dev/null', '>', "$log.ids", '2>', "$log.err");
-			push @clients, { spec => $spec, log => $log, run => $run };
-		}
+		append_to_file("$base.again", '');
+		unshift(@command, 'sh', '-c',
+			qq(base=\$1 file=\$2; shift 2; while [ -e "\$base.again" ] && kill -0 $$; do "\$@" <"\$file" & echo \$! >"\$base.pid"; wait \$!; sleep 0.2; done),
+			'again', $base, $file);
 	}
+	my $run = IPC::Run::start(\@command, '<', $params{again} ? '/dev/null' : $file, '>', "$base.out", '2>', "$base.err");
+	return { node => $node, name => $name, base => $base, run => $run };
+}
 
+# Kill the program that a client runs again and again.
+sub kill_client
+{
+	my ($client) = @_;
+	my $file = "$client->{base}.pid";
+
+	kill('KILL', $1) if -e $file && slurp_file($file) =~ /^(\d+)$/m;
+	return;
+}
+
+# End clients and their sessions.  Of a load all is logged, so that it is not killed.
+sub end_clients
+{
+	my (@clients) = @_;
+
+	unlink("$_->{base}.again") foreach (@clients);
 	foreach my $client (@clients)
 	{
-		wait_until(sub { -s "$client->{log}.ids" }, 0.01) or die "no ID of $client->{spec}: " . slurp_file("$client->{log}.err");
+		my ($node, $name) = @{$client}{ 'node', 'name' };
+
+		wait_until(
+			sub {
+				kill_client($client) if $name ne 'load';
+				my $left = !-e $node->data_dir . '/postmaster.pid' ? 0 :
+				  look_at($node, 'postgres', "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '$name'");
+				return !$client->{run}->pumpable && $left eq '0';
+			}) or die "$client->{base} does not end";
+		$client->{run}->finish;
 	}
-	return { node => $node, clients => \@clients };
-}
-
-# Wait until the clients of a load have lost their server.
-sub finish_load
-{
-	my ($load) = @_;
-
-	$_->{run}->finish foreach (@{ $load->{clients} });
 	return;
 }
 
-# End a load whose server lives on.
-sub end_load
+# The IDs that a client has printed; the last line may be a part of one.
+sub ids_of
 {
-	my ($load) = @_;
+	my ($client) = @_;
+	my $text = slurp_file("$client->{base}.out");
 
-	$load->{node}->safe_psql('postgres',
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'");
-	finish_load($load);
+	return grep { /^[0-9a-z]{12}$/ } split(/\n/, substr($text, 0, rindex($text, "\n") + 1));
+}
+
+#
+# Loads: clients that generate IDs
+#
+
+# Single IDs, and sets of them, at once and row by row.  About 1,000 IDs a second: what a test needs is that
+# sessions generate IDs when something happens.  The pause is the client's: pg_sleep() goes by the clock that
+# tests set, and sleeps for a year if that is set back by one meanwhile.
+my $statements = "\\if :{?node}\nSET scru64.node_spec = :'node';\n\\endif\n"
+  . ("SELECT scru64_generate();\n" x 100
+	  . "SELECT scru64_generate(100);\n"
+	  . "COPY (SELECT scru64_generate(100)) TO STDOUT;\n"
+	  . "\\! exec sleep 0.3\n") x 1000;
+
+# Start so many clients.  Parameters: sql, if they are to run other statements; and those of start_client().
+sub start_clients
+{
+	my ($node, $count, %params) = @_;
+	my $file = $node->basedir . '/load' . (defined $params{sql} ? $clients : '') . '.sql';
+
+	append_to_file($file, $params{sql} // $statements) if !-e $file;
+	return map { start_client($node, $file, %params) } 1 .. $count;
+}
+
+# Let sessions generate IDs of nodes, and return when each has some.  Nodes: spec => number of sessions.
+sub start_load
+{
+	my ($node, $sessions, %params) = @_;
+	my @load;
+
+	foreach my $spec (sort keys %{$sessions})
+	{
+		push @load, map { { %{$_}, spec => $spec } } start_clients($node, $sessions->{$spec}, variables => ["node=$spec"], %params);
+	}
+	foreach my $client (@load)
+	{
+		wait_until(sub { -s "$client->{base}.out" }, 0.01) or die "no ID of $client->{spec}: " . slurp_file("$client->{base}.err");
+	}
+	return @load;
+}
+
+# Wait until clients have lost their server, or have run all statements.
+sub finish_clients
+{
+	$_->{run}->finish foreach (@_);
 	return;
 }
 
@@ -143,31 +174,17 @@ sub record_ids
 	return;
 }
 
-# Add the logs of a load.  Returns what the clients have written to stderr
-# except for the loss of the connection.
+# Add what the clients of a load have received.  Returns what they have written to stderr except for the loss
+# of the connection.
 sub record_load
 {
-	my ($record, $load) = @_;
+	my ($record, @load) = @_;
+	my $lost = qr/terminating connection|server closed the connection|connection to server was lost|terminated abnormally|before or while processing|commanded this server process|another server process exited|corrupted shared memory|reconnect to the database|no connection to the server/;
 	my %sessions;
-	my $errors = '';
 
-	foreach my $client (@{ $load->{clients} })
-	{
-		my @lines = split(/\n/, slurp_file("$client->{log}.ids"));
-		my @ids = grep { /^[0-9a-z]{12}$/ } @lines;
-
-		die "$client->{log}.ids has other lines than IDs" if @ids != @lines;
-		push @{ $sessions{ $client->{spec} } }, \@ids;
-
-		foreach my $line (split(/\n/, slurp_file("$client->{log}.err")))
-		{
-			$errors .= "$line\n"
-			  if $line !~
-			  /terminating connection|server closed the connection|connection to server was lost|terminated abnormally|before or while processing|commanded this server process|another server process exited|corrupted shared memory|reconnect to the database|no connection to the server/;
-		}
-	}
+	push @{ $sessions{ $_->{spec} } }, [ ids_of($_) ] foreach (@load);
 	record_ids($record, $_, @{ $sessions{$_} }) foreach (sort keys %sessions);
-	return $errors;
+	return join('', map { grep { !/$lost/ && !/^LOCATION:/ } split(/^/, slurp_file("$_->{base}.err")) } @load);
 }
 
 # Everything that was wrong so far, the first few; and forget it.

@@ -7,6 +7,7 @@ use Scru64Clock;
 use Scru64Copies;
 use Scru64Debugger;
 use Scru64Lease;
+use Scru64Loads;
 use Scru64Server;
 use Scru64Test;
 
