@@ -195,7 +195,7 @@ sub too_busy
 	my $session = open_session($server, dbname => 'app');
 
 	start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
-	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators()));
+	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators())) or die 'no session waits';
 	check_ok($server, "too busy, $name", 2, $pattern);
 	$server->safe_psql('postgres', "SELECT pg_cancel_backend($session->{pid})");
 	$session->quit;

@@ -384,7 +384,7 @@ foreach my $how ('TERM', 'KILL')
 set_clock($node, '+0');
 begin_anew();
 put($node, '16/8');
-$node->poll_query_until('postgres', "SELECT clock_timestamp() > scru64_timestamp(max(id)) + interval '2 s' FROM event");
+$node->poll_query_until('postgres', "SELECT clock_timestamp() > scru64_timestamp(max(id)) + interval '2 s' FROM event") or die 'the clock stands still';
 $out = "";
 foreach (1 .. 20)
 {

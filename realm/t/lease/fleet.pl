@@ -71,7 +71,7 @@ sub logged_sources
 $realm->safe_psql('postgres', "SET scru64.node_spec = '203/8'; SELECT scru64_generate()");
 is(logged_sources($realm), '', 'a configured node, and no realm: nothing in the log');
 configure_server($realm, $lines);
-$realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0");
+$realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0") or die 'no reload';
 begin_load($_, 2) foreach ($server_a, $server_b, $server_c, $realm);
 ok(wait_for_lease($_), $_->name . ' has a lease') foreach ($server_a, $server_b, $server_c, $realm);
 my %nodes = map { $_->safe_psql('postgres', "LOAD 'scru64'; SELECT scru64_node_spec()") => $_->name } ($server_a, $server_b, $server_c);
