@@ -48,7 +48,7 @@ sub outlast
 #
 # A statement that calls the realm has 15 seconds.
 #
-my $id = (split(/\|/, ask($realm, lease_sql(8, 'renewed'))))[0];
+my $id = (split(/\|/, ask($realm, lease_statement(8, 'renewed'))))[0];
 my %calls = (
 	lease => "scru64_realm.lease(8, 'late')",
 	renew => "scru64_realm.renew('$id', '1 hour')",

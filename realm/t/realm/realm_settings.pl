@@ -146,7 +146,7 @@ like(somebody_else($copy), $granted, 'and all is as before');
 
 # another realm in its place, which knows nothing, and where leases were for a day
 my $day = 24 * 3600;
-my $endless = lease_sql(8, 'endless', node_id => 40, ttl => '1000 years');
+my $endless = lease_statement(8, 'endless', node_id => 40, ttl => '1000 years');
 $counts = seconds_of($copy, "set_max_ttl('1 day')");
 at($counts, $copy);
 like(ask($copy, $endless), $granted, 'a lease without end');
