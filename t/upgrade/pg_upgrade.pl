@@ -113,7 +113,7 @@ sub dump_of
 	# From 16 on, a query of one table does not name it with each column.
 	return slurp_file($file)
 	  =~ s/^\\(un)?restrict .*\n|^-- Dumped .*\n|^ALTER .* SET \(pg_attver=\d+\);\n//mgr
-	  =~ s/\b(event|tree|tree_\d|leaf|top|down|of_query)\.(?=\w)//gr;
+	  =~ s/\b(event|tree|tree_\d|leaf|top|of_query)\.(?=\w)//gr;
 }
 
 # Rows that each index finds, and rows that there are.
