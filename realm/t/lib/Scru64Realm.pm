@@ -135,7 +135,7 @@ sub ok_apart
 	return;
 }
 
-# No ID was promised twice, in so many leases.
+# No ID was promised twice, in so many leases, which are then forgotten.
 sub ok_promised_once
 {
 	my ($least, $name) = @_;
@@ -143,6 +143,7 @@ sub ok_promised_once
 	$name = defined $name ? "$name: " : '';
 	is(overlaps(@windows), '', "${name}no ID was promised twice");
 	cmp_ok(scalar(@windows), '>=', $least, $name . scalar(@windows) . ' leases');
+	@windows = ();
 	return;
 }
 
