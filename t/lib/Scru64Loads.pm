@@ -22,7 +22,8 @@ my $clients = 0;
 
 # Start a client that reads statements from a file.  Parameters: name, of the application; variables, of
 # psql; options, for the server; command, in place of psql; again: a shell starts the command again whenever
-# it ends, until end_clients().  What the client prints is in the files $base.out and $base.err.
+# it ends, until end_clients(); kill: end_clients() kills the program, which may cut what it
+# prints.  That is in the files $base.out and $base.err.
 sub start_client
 {
 	my ($node, $file, %params) = @_;
@@ -39,7 +40,7 @@ sub start_client
 			'again', $base, $file);
 	}
 	my $run = IPC::Run::start(\@command, '<', $params{again} ? '/dev/null' : $file, '>', "$base.out", '2>', "$base.err");
-	return { node => $node, name => $name, base => $base, run => $run };
+	return { node => $node, name => $name, base => $base, run => $run, kill => $params{kill} };
 }
 
 # Kill the program that a client runs again and again.
@@ -52,7 +53,7 @@ sub kill_client
 	return;
 }
 
-# End clients and their sessions.  Of a load all is logged, so that it is not killed.
+# End clients and their sessions.
 sub end_clients
 {
 	my (@clients) = @_;
@@ -64,7 +65,7 @@ sub end_clients
 
 		wait_until(
 			sub {
-				kill_client($client) if $name ne 'load';
+				kill_client($client) if $client->{kill};
 				my $left = !-e $node->data_dir . '/postmaster.pid' ? 0 :
 				  look_at($node, 'postgres', "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '$name'");
 				return !$client->{run}->pumpable && $left eq '0';

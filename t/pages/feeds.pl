@@ -77,7 +77,7 @@ sub start_program
 	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name.in";
 
 	append_to_file($file, $input);
-	return start_client($server, $file, name => $name, again => 1, command => \@command);
+	return start_client($server, $file, name => $name, again => 1, kill => 1, command => \@command);
 }
 
 sub psql_program
