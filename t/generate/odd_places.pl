@@ -1,8 +1,9 @@
 # All functions, called by each kind of process that runs SQL, and by a client that calls them
 # without SQL: no process crashes.  (sql_tests/sql/odd_places.sql: in a session of psql.)
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use IO::Socket::UNIX;
 use Scru64Test;
 

@@ -1,8 +1,9 @@
 # The recipes of doc/coming-from.md keep rows, references, order and time; and those of
 # doc/plain.md, which share their statements, keep all that pg_dump knows.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;

@@ -1,8 +1,8 @@
 # examples/change_ids/in_one_go.sql changes all that depends on an ID, or lists by name what it
 # cannot change, and then changes nothing.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64ComingFrom;
 use Scru64Test;
 

@@ -1,8 +1,9 @@
 # Removal, as doc/operating.md has it, with the recipe of doc/coming-from.md: IDs become bigint where they are, no row moves, the
 # extension can go without CASCADE, and new rows get IDs above the old.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;

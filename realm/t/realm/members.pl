@@ -1,10 +1,11 @@
 # One member of a realm must not stop the others, or fill its log: statements that go on,
 # arguments that are long.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
 use Scru64Realm;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();
@@ -47,7 +48,7 @@ sub outlast
 #
 # A statement that calls the realm has 15 seconds.
 #
-my $id = (split(/\|/, ask($realm, lease_sql(8, 'renewed'))))[0];
+my $id = (split(/\|/, ask($realm, lease_statement(8, 'renewed'))))[0];
 my %calls = (
 	lease => "scru64_realm.lease(8, 'late')",
 	renew => "scru64_realm.renew('$id', '1 hour')",

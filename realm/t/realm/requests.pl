@@ -1,7 +1,7 @@
 # Many clients at a realm at the same time.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use Scru64Realm;
 use Scru64Test;
 
