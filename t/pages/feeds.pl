@@ -1,6 +1,6 @@
 # The recipes of doc/feeds.md: consumers made of its blocks as they stand miss no row and
-# handle none twice, while others write, wait, roll back and change their nodes, and when a
-# consumer is killed.  The same for a broker, for partitions, for a standby, for a subscriber
+# handle none twice, while others write, wait, roll back and change their nodes, and when
+# consumer and server are killed.  The same for a broker, for partitions, for a standby, for a subscriber
 # and for a fleet.
 
 use strict;
@@ -237,7 +237,7 @@ sub wait_for_more
 	return ok($server->poll_query_until('postgres', "SELECT count(*) > $before + $enough FROM mail"), "$what: rows are handled");
 }
 
-# t/watermark/random_readers.pl has the crashes of servers and readers.
+# Consumer and server are killed once, where it is worst; t/watermark/random_readers.pl has all other moments.
 sub try_consumers
 {
 	my ($what, @consumers) = @_;
@@ -248,8 +248,11 @@ sub try_consumers
 	$session->query_safe('SELECT pg_advisory_lock(24)');
 	ok($server->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'advisory'"),
 		"$what: in the middle of a batch");
+	# a session whose client is killed would go on to its COMMIT
 	kill_client($consumers[0]);
-	$session->quit;
+	kill_server($server);
+	eval { $session->quit };
+	start_server($server);
 	wait_for_more("$what, killed in the middle of a batch");
 	end_clients(@writers);
 	ok($server->poll_query_until('postgres', q(SELECT seen = (SELECT max(id) FROM outbox) FROM consumer WHERE name = 'mail')),
