@@ -92,6 +92,7 @@ foreach my $how (sort keys %going_on)
 	my ($event, $statement) = @{ $going_on{$how} };
 	my $endless = open_session($realm);
 	my $psql = $endless->{run}{KIDS}[0]{PID};
+	my $log = -s $realm->logfile;
 
 	start_statement($endless, $statement);
 	if ($event eq 'ClientWrite')
@@ -106,6 +107,7 @@ foreach my $how (sort keys %going_on)
 		outlast($endless, 1);
 		return $realm->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $endless->{pid}") eq '0';
 	}), "a session whose statement $how is terminated");
+	like(slurp_file($realm->logfile, $log), qr/FATAL:  (?:57P01: )?terminating connection due to administrator command/, '... by 57P01');
 	kill('CONT', $psql);
 	eval { $endless->quit };
 	is(active(), 'renewed', '... and has leased nothing');
