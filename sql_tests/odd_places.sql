@@ -78,7 +78,7 @@ BEGIN
 	FOR call IN SELECT * FROM odd.call ORDER BY n LOOP
 		BEGIN
 			EXECUTE format('CREATE DOMAIN odd.of_%s AS text CHECK (num_nulls(%s) >= 0)', call.n, call.expression);
-		EXCEPTION WHEN feature_not_supported THEN
+		EXCEPTION WHEN feature_not_supported OR cannot_coerce THEN
 			DELETE FROM odd.call AS c WHERE c.n = call.n AND c.function ~ '[(,]internal';
 		END;
 	END LOOP;

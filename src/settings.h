@@ -3,7 +3,11 @@
  * settings.h
  *		The settings, scru64.*, for the files that act on them.
  *
- * settings.c defines and checks them.
+ * settings.c defines and checks them.  scru64.node_spec is a session's; all others are the
+ * server's, and a session that has a value of its own for one of them gets an error from
+ * settings_check_server().  settings_own_node_spec_source() says from where the session has its
+ * node, and settings_refused_node_spec_source() from where it has a value that was no node spec,
+ * or that its role may not set.
  *
  *-------------------------------------------------------------------------
  */

@@ -14,14 +14,18 @@
 --
 -- Not changed: columns that refer to the ID without a foreign key; bodies of functions.
 -- Lost: comments on foreign keys, and on triggers and columns of views.  Of a table partitioned by the
---     ID, comments on indexes and constraints, and the statistics targets of columns.
--- Enabled: triggers that were disabled, of a view, a foreign key or a table partitioned by the ID.
+--     ID, comments on indexes and constraints, and the statistics targets and options of columns.
+--     Of this table, and of views, the grantors of privileges: the owner grants all of them.
+-- Enabled: triggers of foreign keys that were disabled.
 -- Kept: the rest.  A foreign key that was NOT VALID still is, and its references to missing rows
 --     become null.
 
+-- A failure rolls the whole transaction back, also if a statement after this file fails.
+\set ON_ERROR_ROLLBACK off
+
 LOCK TABLE :table;
 
-CREATE FUNCTION pg_temp.new_bound(old :table.:column%TYPE) RETURNS :type LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.new_bound(old :table.:"column"%TYPE) RETURNS :type LANGUAGE plpgsql AS $$
 BEGIN
     IF pg_temp.new_id(old) IS NULL THEN
         RAISE EXCEPTION 'the bound % has no new ID', old;
@@ -31,7 +35,7 @@ END
 $$;
 
 SELECT EXISTS (SELECT FROM :table WHERE EXISTS (SELECT FROM pg_partitioned_table WHERE partstrat = 'h')
-    AND hash_record_extended(ROW(:column), 0) <> hash_record_extended(ROW(pg_temp.new_id(:column)), 0)) AS rehashed \gset
+    AND hash_record_extended(ROW(:"column"), 0) <> hash_record_extended(ROW(pg_temp.new_id(:"column")), 0)) AS rehashed \gset
 
 CREATE TEMP TABLE steps_in_one_go ON COMMIT DROP AS
 WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
@@ -94,6 +98,9 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
         WHERE typtype = 'd'
     UNION SELECT format('column %s.%I refers to the ID and is an identity: drop the identity', rel::regclass, name)
         FROM col JOIN pg_attribute ON attrelid = rel AND attnum = num WHERE refers AND attidentity <> ''
+    UNION SELECT format('column %1$s.%2$I is inherited from %3$s.%2$I, which does not change', rel::regclass, name, inhparent::regclass)
+        FROM col JOIN pg_inherits ON inhrelid = rel JOIN pg_attribute AS p ON p.attrelid = inhparent AND attname = name
+        WHERE (inhparent, attnum) NOT IN (SELECT rel, num FROM col)
     UNION SELECT pg_describe_object('pg_attrdef'::regclass, d.oid, 0) FROM view JOIN pg_attrdef AS d ON adrelid = rel
     UNION SELECT format('table %s is partitioned by %s.%I and has %s', rel::regclass, rel::regclass, name, what)
         FROM parent JOIN col USING (rel) JOIN pg_class AS c ON c.oid = rel
@@ -104,6 +111,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
              'another column that is an identity'),
             (relrowsecurity OR EXISTS (SELECT FROM pg_policy WHERE polrelid = rel), 'row security or policies'),
             (EXISTS (SELECT FROM pg_publication_rel WHERE prrelid = rel), 'a place in a publication'),
+            (EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = rel), 'a place in a subscription'),
             (EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = rel), 'extended statistics'),
             (EXISTS (SELECT FROM pg_constraint WHERE conrelid = rel AND contype = 'c' AND NOT convalidated),
              'a CHECK that is NOT VALID'),
@@ -131,6 +139,7 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
         FROM id JOIN pg_attribute ON attrelid = rel AND attnum = num
             LEFT JOIN (SELECT name, parent FROM part
                        UNION SELECT 'pg_temp.like_' || rel, rel FROM parent) AS p ON parent = rel
+        WHERE attinhcount = 0           -- the others change with their parents
         GROUP BY rel, name
     -- put together
     UNION SELECT 108, format('CREATE TABLE %s (LIKE pg_temp.like_%s INCLUDING ALL) PARTITION BY %s',
@@ -147,22 +156,27 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
     UNION SELECT 111 + depth, format('CREATE VIEW %s%s AS %s', name,
             ' WITH (' || array_to_string(reloptions, ', ') || ')', pg_get_viewdef(oid)) FROM anew WHERE depth > 0
     UNION SELECT 200, format('ALTER TABLE %s OWNER TO %s', name, relowner::regrole) FROM anew
-    UNION SELECT 200, format('REVOKE ALL ON %s FROM %s', name,    -- by default privileges
+    UNION SELECT 201, pg_get_triggerdef(t.oid)
+        FROM anew JOIN pg_trigger AS t ON tgrelid = anew.oid AND NOT tgisinternal
+    UNION SELECT 202, format('ALTER TABLE ONLY %s %s TRIGGER %I', relid::regclass,
+            CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tgname)
+        FROM parent, pg_partition_tree(rel) JOIN pg_trigger ON tgrelid = relid AND NOT tgisinternal WHERE tgenabled <> 'O'
+    UNION SELECT 201, pg_get_ruledef(r.oid)
+        FROM anew JOIN pg_rewrite AS r ON ev_class = anew.oid AND rulename <> '_RETURN'
+    UNION SELECT 201, format('COMMENT ON %s %s IS %L', CASE depth WHEN 0 THEN 'TABLE' ELSE 'VIEW' END, name,
+            obj_description(oid, 'pg_class')) FROM anew
+    UNION SELECT 202, format('ALTER SEQUENCE %s OWNED BY %s', name, owner) FROM seq
+    -- privileges: last, because an owner may have revoked its own
+    UNION SELECT 203, format('REVOKE ALL ON %s FROM %s', name, relowner::regrole) FROM anew WHERE relacl IS NOT NULL
+    UNION SELECT 203, format('REVOKE ALL ON %s FROM %s', name,    -- by default privileges
             CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
         FROM anew, pg_default_acl, aclexplode(defaclacl) WHERE defaclobjtype = 'r' AND grantee <> relowner
-    UNION SELECT 201, format('GRANT %s %s ON %s TO %s%s', privilege_type, cols, name,
+    UNION SELECT 204, format('GRANT %s %s ON %s TO %s%s', privilege_type, cols, name,
             CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
             CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
         FROM (SELECT name, relacl, '' FROM anew
               UNION SELECT name, attacl, format('(%I)', attname) FROM anew JOIN pg_attribute ON attrelid = oid
              ) AS a (name, acl, cols), aclexplode(acl)
-    UNION SELECT 202, pg_get_triggerdef(t.oid)
-        FROM anew JOIN pg_trigger AS t ON tgrelid = anew.oid AND NOT tgisinternal
-    UNION SELECT 202, pg_get_ruledef(r.oid)
-        FROM anew JOIN pg_rewrite AS r ON ev_class = anew.oid AND rulename <> '_RETURN'
-    UNION SELECT 202, format('COMMENT ON %s %s IS %L', CASE depth WHEN 0 THEN 'TABLE' ELSE 'VIEW' END, name,
-            obj_description(oid, 'pg_class')) FROM anew
-    UNION SELECT 203, format('ALTER SEQUENCE %s OWNED BY %s', name, owner) FROM seq
 ), trial (n, statement) AS (         -- only in the trial: take the rows away; let each index and check fail by itself
     SELECT 102, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
         WHERE contype = 'f' AND conparentid = 0 AND confrelid IN (SELECT rel FROM col) AND oid NOT IN (SELECT oid FROM fkey)
@@ -170,11 +184,17 @@ WITH RECURSIVE id (rel, num) AS (    -- the ID, and the columns that refer to it
             WHEN rel NOT IN (TABLE parent) THEN pg_get_indexdef(i.oid) END])
         FROM col JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
             JOIN pg_class AS i ON classid = 'pg_class'::regclass AND i.oid = objid AND relkind IN ('i', 'I')
-        WHERE NOT relispartition
+        WHERE NOT relispartition AND i.oid NOT IN (SELECT conindid FROM pg_constraint WHERE contype = 'x')
+    UNION SELECT unnest(ARRAY[102, 111]), unnest(ARRAY['DROP STATISTICS ' || (pg_identify_object(classid, objid, 0)).identity,
+            pg_get_statisticsobjdef(objid)])
+        FROM col JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+        WHERE classid = 'pg_statistic_ext'::regclass
     UNION SELECT unnest(ARRAY[102, 111]), format('ALTER TABLE %s %s CONSTRAINT %I %s', rel::regclass,
             unnest(ARRAY['DROP', 'ADD']), conname, unnest(ARRAY['', pg_get_constraintdef(c.oid)]))
-        FROM col JOIN pg_constraint AS c ON conrelid = rel AND num = ANY (conkey)
-        WHERE contype IN ('c', 'x') AND conislocal
+        FROM col JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = rel AND refobjsubid = num
+            JOIN pg_constraint AS c ON conrelid = rel AND (classid = 'pg_constraint'::regclass AND c.oid = objid
+                OR classid = 'pg_class'::regclass AND conindid = objid)
+        WHERE (contype = 'c' OR contype = 'x' AND rel NOT IN (TABLE parent)) AND conislocal
     UNION SELECT 106, format(unnest(ARRAY['ALTER TABLE %s DISABLE TRIGGER USER', 'TRUNCATE ONLY %s']), rel::regclass)
         FROM col JOIN pg_class AS c ON c.oid = rel WHERE relkind = 'r'
 )
@@ -182,7 +202,7 @@ SELECT 'step' AS kind, n, statement FROM step WHERE statement IS NOT NULL
 UNION ALL SELECT 'trial', n, statement FROM trial WHERE statement IS NOT NULL
 UNION ALL SELECT 'refused', NULL, what FROM refused;
 
-DO $$
+CREATE PROCEDURE pg_temp.try_in_one_go() LANGUAGE plpgsql AS $$
 DECLARE
     s record;
     failed text;
@@ -217,7 +237,8 @@ BEGIN
     END IF;
 END
 $$;
+CALL pg_temp.try_in_one_go();
 
 SELECT statement FROM pg_temp.steps_in_one_go WHERE kind = 'step' ORDER BY n, statement \gexec
 DROP TABLE pg_temp.steps_in_one_go;
-DROP FUNCTION pg_temp.new_bound, pg_temp.new_id;
+DROP ROUTINE pg_temp.try_in_one_go, pg_temp.new_bound, pg_temp.new_id;

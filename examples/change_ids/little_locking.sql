@@ -85,6 +85,7 @@ WHERE conrelid = 'entry'::regclass AND pg_get_constraintdef(oid) LIKE 'FOREIGN K
 -- Step 5: the new columns take the names of the old ones.  From here on, programs must know the
 -- new IDs.  If a statement fails, ROLLBACK, and repeat the whole transaction.
 
+\set ON_ERROR_ROLLBACK off
 BEGIN;
 LOCK TABLE account, entry IN ACCESS EXCLUSIVE MODE;
 DROP TRIGGER entry_new_account_id ON entry;

@@ -845,13 +845,14 @@ BEGIN
 	BEGIN
 		LOCK TABLE allocator IN ACCESS EXCLUSIVE MODE;
 	EXCEPTION WHEN lock_not_available THEN
-		SELECT string_agg(format('process %s of role %s', l.pid, a.usename), ', ' ORDER BY l.pid) INTO callers
-		FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
-		WHERE l.relation = 'allocator'::regclass AND l.granted AND a.datname = current_database() AND l.pid <> pg_backend_pid();
+		SELECT string_agg(CASE WHEN l.pid IS NULL THEN 'a prepared transaction' ELSE format('process %s of role %s', l.pid, a.usename) END,
+						  ', ' ORDER BY l.pid) INTO callers
+		FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database() LEFT JOIN pg_stat_activity AS a USING (pid)
+		WHERE l.relation = 'allocator'::regclass AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid();
 		RAISE EXCEPTION 'could not lock out calls of the realm within %', current_setting('lock_timeout')
 			USING ERRCODE = 'lock_not_available',
 				DETAIL = format('Statements that have called the realm have not ended: %s.', coalesce(callers, 'ended by now')),
-				HINT = 'Try again. Those of holders end in 18 seconds, unless their commit waits for synchronous standbys.';
+				HINT = 'Try again. Those of holders end in 18 seconds, unless their commit waits for synchronous standbys. pg_prepared_xacts has prepared transactions.';
 	END;
 END
 $$;

@@ -27,10 +27,13 @@ BEGIN
 			LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
 			LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
 			LEFT JOIN pg_type AS t ON d.classid = 'pg_type'::regclass AND t.oid = d.objid
+			LEFT JOIN pg_class AS of_row ON of_row.oid = t.typrelid
 			LEFT JOIN pg_namespace AS n ON d.classid = 'pg_namespace'::regclass AND n.oid = d.objid
 		WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 		  AND d.refobjid = (SELECT e.oid FROM pg_extension AS e WHERE e.extname = 'scru64_realm')
 		  AND NOT before ? format('%s/%s', d.classid, d.objid)
+		  -- in PostgreSQL 17 and later, the types of rows and of arrays are members, too
+		  AND coalesce(of_row.relkind, 'c') = 'c' AND coalesce(t.typcategory, 'C') <> 'A'
 	LOOP
 		FOR grantee IN
 			SELECT 'PUBLIC' UNION SELECT a.grantee::regrole::text FROM aclexplode(object.acl) AS a WHERE a.grantee <> 0

@@ -3,7 +3,8 @@
  * lease_plan.c
  *		Decides which step the lease worker takes next, and when.
  *
- * Takes no step itself, and knows nothing of PostgreSQL.  The rules are in lease_plan.h.
+ * Takes no step itself, and knows nothing of PostgreSQL.  lease_plan.h has the contract.  The rules
+ * are above the functions here, the pauses above renewal_pause_ms().
  *
  *-------------------------------------------------------------------------
  */

@@ -1,6 +1,8 @@
 --
 -- What the extension consists of, and what holds for every part of it.
 --
+\pset format unaligned
+\pset footer off
 
 -- Its members, without the types that come with a type: these have been members from
 -- PostgreSQL 17 on.

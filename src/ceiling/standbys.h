@@ -4,7 +4,7 @@
  *		How far the synchronous standbys have flushed the WAL, and whether a commit of this
  *		session would wait for them.
  *
- * Nothing here waits: ceiling.c does.
+ * Nothing here waits: ceiling.c does.  generate_errors.c asks which standbys are missing.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
  * generate_errors.h
  *		The errors that scru64_generate() raises if there is no ID, and its lines in the log.
  *
- * The caller has decided that there is an error; each function here says why, and what to do.
+ * generate.c and session_node.c call.  The caller has decided that there is an error; each function here says why, and what to do.
  *
  *-------------------------------------------------------------------------
  */

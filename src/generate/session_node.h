@@ -4,7 +4,8 @@
  *		The node whose IDs this session generates: where its slot is, and which tick is open.
  *
  * A slot is a node's place in shared memory.  To open a tick is to make sure that the ceiling and
- * the lease reach the tick; then the session generates the tick's IDs without asking again.
+ * the lease reach the tick; then the session generates the tick's IDs without asking again.  For
+ * generate.c; module.c detaches the session when its node changes.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,7 +5,7 @@
  *
  * A slot is a node's place in shared memory, with its last ID and the end of its lease.  Slot and
  * lease change together, under the lock of slots.c.  The functions that begin with scru64_ are for
- * the lease worker, whose library is another one.
+ * the lease worker, whose library is another one; the others, for node_slots.c.
  *
  *-------------------------------------------------------------------------
  */

@@ -4,6 +4,8 @@
  *		Gives slots to configured nodes: those that scru64.node_spec names.
  *
  * A slot is a node's place in shared memory.  Nodes that overlap never have slots at the same time.
+ * For session_node.c, which needs a slot, ceiling.c, which restarts all nodes, and admin/server.c,
+ * which reports them.
  *
  *-------------------------------------------------------------------------
  */

@@ -4,7 +4,8 @@
  *		Which open transactions have generated IDs, and a bound below the IDs of each, for
  *		scru64_watermark().
  *
- * A session advertises such a bound in shared memory before the first ID of a transaction.
+ * A session advertises such a bound in shared memory before the first ID of a transaction
+ * (generate.c).  watermark.c reads the bounds.  ceiling.c notes what a recovery has left.
  *
  *-------------------------------------------------------------------------
  */

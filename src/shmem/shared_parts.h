@@ -5,7 +5,9 @@
  *		something there.
  *
  * Such a file (slots.c, ceiling.c and others) alone defines its part, initializes it, and says
- * what guards it.  Here parts are only put together, and attached.
+ * what guards it.  Here parts are only put together, and attached.  Without preloading, 15 and 16
+ * take the piece from the 100 kB that PostgreSQL has to spare, later versions have it made.  It is
+ * mixed if a session has loaded another version of this library since: then there is no watermark.
  *
  *-------------------------------------------------------------------------
  */

@@ -4,7 +4,9 @@
  *		The shared memory of all slots, and the changes of a slot under the lock.
  *
  * A slot is a node's place in shared memory.  NodeSlots.lock guards all slots: the functions here
- * change one for callers that hold the lock.  Sessions that generate IDs hold no lock: see slot.h.
+ * change one for callers that hold the lock: node_slots.c, leased_slot.c and watermark.c.  Sessions
+ * that generate IDs hold no lock: see slot.h.  The watermark's state is here, too, and when a line
+ * of the log was last written.
  *
  *-------------------------------------------------------------------------
  */

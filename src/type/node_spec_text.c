@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * node_spec_text.c
- *		scru64_parse_node_spec(), and the texts of errors about a node spec such as '42/8'.
+ *		scru64_parse_node_spec(), and the texts of errors about a node spec such as '42/8', for
+ *		settings.c, too.
  *
  *-------------------------------------------------------------------------
  */

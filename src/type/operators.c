@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * operators.c
- *		The functions of int8 for scru64: comparison, order, hash, output.
+ *		The functions of int8 for scru64: comparison, order, min and max, hash, binary output.
  *
  * Each function computes the same as its int8 counterpart.  They are functions of
  * this library for the sake of speed: to find a built-in function under another

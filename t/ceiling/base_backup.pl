@@ -1,11 +1,13 @@
-# Servers that were started from one base backup: with node specs of their own they
-# issue no ID that another one issues.  And what the programs for backups and checks make
-# of the page.
+# A base backup has the page, and a server that is started from it goes on with the node: what the programs for
+# backups and checks make of the page.  t/ceiling/promotion.pl has backups whose rows are in the WAL, and clocks.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use File::Copy;
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Files;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 my $main = new_node('main', allows_streaming => 1, extra => ['--data-checksums']);
@@ -14,9 +16,7 @@ start_server($main);
 my $page_size = $main->safe_psql('postgres', 'SHOW block_size');
 $main->safe_psql('postgres', 'CREATE EXTENSION scru64; CREATE TABLE ids (id scru64 DEFAULT scru64_generate())');
 
-# The backup is taken while the server generates.
 my %received;
-my $load = start_load($main, '1/8' => 2);
 $main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
 $main->backup('main');
 SKIP:
@@ -24,34 +24,6 @@ SKIP:
 	skip 'there is no pg_verifybackup', 1 if !has_program('pg_verifybackup');
 	command_ok([ 'pg_verifybackup', $main->backup_dir . '/main' ], 'pg_verifybackup');
 }
-$main->safe_psql('postgres', 'INSERT INTO ids SELECT FROM generate_series(1, 1000)');
-sleep(0.2);
-
-my %copies;
-foreach my $n (2, 3)
-{
-	my $copy = copy_server($main, "copy_$n", backup => 'main', lines => "scru64.node_spec = '$n/8'");
-
-	is(-s page_file($copy), $page_size, "copy $n has the page");
-	start_server($copy);
-	$copies{$n} = $copy;
-}
-
-# All three at once.
-my @loads = ($load, map { start_load($copies{$_}, "$_/8" => 2) } sort keys %copies);
-sleep(0.5);
-end_load($_) foreach (@loads);
-is(record_load(\%received, $_), '', 'servers with node specs of their own: no error') foreach (@loads);
-is(record_problems(\%received), '', 'no ID twice on any of them');
-my %servers;
-foreach my $spec (sort keys %received)
-{
-	cmp_ok(number_of_ids(\%received, $spec), '>', 100, "there are IDs of $spec");
-	$servers{$_}++ foreach (keys %{ $received{$spec}{ids} });
-}
-is(scalar(grep { $_ > 1 } values %servers), 0, 'no ID on two of them');
-
-# A copy that takes the place of the main server goes on with its node.
 SKIP:
 {
 	skip 'amcheck is not installed', 1
@@ -59,17 +31,16 @@ SKIP:
 	$main->command_ok([ 'pg_amcheck', '--all', '--install-missing' ], 'pg_amcheck');
 }
 $main->stop;
-foreach my $n (2, 3)
-{
-	is($copies{$n}->safe_psql('postgres', q(
-SET scru64.node_spec = '1/8';
+
+my $copy = copy_server($main, 'copy', backup => 'main');
+is(-s page_file($copy), $page_size, 'the copy has the page');
+start_server($copy);
+is($copy->safe_psql('postgres', q(
 WITH last AS MATERIALIZED (SELECT max(id) AS id FROM ids)
 SELECT g > id FROM last, scru64_generate() g
 )),
-		't', "copy $n: the main server's node is above the rows in the backup");
-}
-
-$_->stop foreach (values %copies);
+	't', 'the copy goes on with the node, above the rows in the backup');
+$copy->stop;
 
 #
 # pg_checksums checks the page as any other.  It may be moved away meanwhile, as a

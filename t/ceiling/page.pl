@@ -1,10 +1,13 @@
 # The page that holds the ceiling is lost, damaged or not ours, and other programs
 # come across it: no ID below those that were issued, or an error and no ID.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use File::Copy;
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Debugger;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -3,9 +3,11 @@
 # prepared.  The simulator (unit_tests/sim/) tries all clocks, and t/ceiling/random_promotions what
 # clients of a synchronous standby have seen.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();

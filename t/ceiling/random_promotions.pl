@@ -8,11 +8,16 @@
 # simulator (unit_tests/sim/) tries each rule, t/ceiling/promotion each way; here PostgreSQL does all at once.
 # SCRU64_PROMOTIONS: how many; SCRU64_SEED: which.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use File::Copy;
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Disk;
+use Scru64Files;
+use Scru64Loads;
 use Scru64Random;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -32,35 +37,32 @@ sub set_some_clock { return set_clock($_[0], sprintf('%+.1f', $clock_base + rand
 sub set_latest_clock { return set_clock($_[0], sprintf('%+.1f', $clock_base + 8)) }
 
 # A session that logs the IDs that it gets: in rows of one node, or of some of which none is in a row
-sub start_client
+sub start_session
 {
-	my ($log, $spec) = @_;
+	my ($spec) = @_;
 	my $level = one_of('on', 'remote_write', 'remote_apply', 'local', 'off');
 	my $writes = defined $spec;
 	my $statement = $writes ? "SELECT give('$spec', 3)" : 'SELECT scru64_generate(10)';
 
 	$spec //= one_of('9/8', '3000/12');
-	replace_file("$log.sql", join('', ("$statement;\n" x 9, "\\! exec sleep 0.06\n") x 1400));
-	return {
-		log => $log, spec => $spec, waits => $level !~ /local|off/, writes => $writes,
-		run => IPC::Run::start([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-f', "$log.sql", '-d', $primary->connstr('postgres')
-				  . " application_name=client options='-c scru64.node_spec=$spec -c synchronous_commit=$level -c statement_timeout=" . one_of(0, 0, 50, 300, 2000) . "'" ],
-			'<', '/dev/null', '>', "$log.ids", '2>', "$log.err")
-	};
+	my ($client) = start_clients($primary, 1, name => 'client', variables => ['VERBOSITY=verbose'],
+		sql => join('', ("$statement;\n" x 9, "\\! exec sleep 0.06\n") x 1400),
+		options => "-c scru64.node_spec=$spec -c synchronous_commit=$level -c statement_timeout=" . one_of(0, 0, 50, 300, 2000));
+	return { %{$client}, spec => $spec, waits => $level !~ /local|off/, writes => $writes };
 }
 
 # The first that was wrong with what clients got
-sub finish_clients
+sub what_was_wrong
 {
 	my (%count, %greatest, @wrong);
 
 	foreach my $client (@_)
 	{
-		my ($log, $spec) = @{$client}{ 'log', 'spec' };
+		my $spec = $client->{spec};
 		my $last = $replicated{$spec} // '';
 
-		$client->{run}->finish;
-		foreach my $id (grep { /^\w{12}$/ } split(/\n/, slurp_file("$log.ids")))
+		finish_clients($client);
+		foreach my $id (ids_of($client))
 		{
 			push @wrong, "$id of $spec after $last" if $id le $last;
 			push @wrong, "$id of $spec twice" if $count{$id}++;
@@ -68,7 +70,7 @@ sub finish_clients
 		}
 		$greatest{$spec} = $last if $client->{waits} && $last gt ($greatest{$spec} // '');
 		# what is cancelled, and a clock that is too far behind; no talk of commits of those that have none
-		push @wrong, grep { /ERROR:  (?!57014|58000)/ || /canceling wait/ && !$client->{writes} } split(/\n/, slurp_file("$log.err"));
+		push @wrong, grep { /ERROR:  (?!57014|58000)/ || /canceling wait/ && !$client->{writes} } split(/\n/, slurp_file("$client->{base}.err"));
 	}
 	%replicated = (%replicated, %greatest);
 	return $wrong[0];
@@ -134,15 +136,15 @@ foreach my $round (1 .. $promotions)
 	my @plan = chance(0.5) ? map({ [ @{ one_of(@faults) }, sprintf('%.2f', 6 * rand()**3) ] } 0 .. rand(4)) : ();
 	# the third node is saturated
 	my @specs = ('1/8', '700/12', '7/20', undef, undef, undef, undef);
-	my @clients = map { start_client($primary->basedir . "/client_$_", $specs[$_]) } (0 .. $#specs);
+	my @clients = map { start_session($_) } @specs;
 
 	# if it refuses, all have their IDs once its clock is as far ahead as any was
-	for (my $look = 1; $look < 1000 && !-s "$clients[0]{log}.ids"; $look++)
+	for (my $look = 1; $look < 1000 && !-s "$clients[0]{base}.out"; $look++)
 	{
 		set_latest_clock($primary) if $look == 30;
 		sleep(0.01);
 	}
-	$standby->poll_query_until('postgres', "SELECT count(*) > $rows FROM ids") if !@plan;
+	$standby->poll_query_until('postgres', "SELECT count(*) > $rows FROM ids") || die 'no rows are replicated' if !@plan;
 	sleep(rand(0.3));
 	set_some_clock($_) foreach (grep { chance(0.5) } $primary, $standby);
 	foreach my $fault (@plan)
@@ -165,7 +167,7 @@ foreach my $round (1 .. $promotions)
 	$end eq 'kill -9' ? kill_server($primary) : $primary->stop($end);
 	bring_back();
 	$standby->promote;
-	is(finish_clients(@clients), undef, "$name: IDs of clients");
+	is(what_was_wrong(@clients), undef, "$name: IDs of clients");
 	my ($wrong, $count, $again) = split(/\|/, $standby->safe_psql('postgres', 'SELECT wrong_nodes(), count(*), count(*) - count(DISTINCT id) FROM ids'));
 	is("$wrong $again", ' 0', "$name: $count rows, in order, each with an ID of its own");
 	# a standby that was slow or away may have none of the round

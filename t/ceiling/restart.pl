@@ -1,10 +1,12 @@
 # The server is restarted, crashes and is killed under load: no ID twice, and
 # after each start every ID is above all that were received before.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use List::Util qw(shuffle);
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 my $node = new_node('main');
@@ -33,13 +35,12 @@ foreach my $fault (@rounds)
 {
 	my $name = 'round ' . ++$round . ", $fault";
 	# the node that is ahead waits after a start: only sometimes is there time
-	my $load = start_load($node, map { $_ => $sessions{$_} }
-		  grep { $_ ne '5/20' || $round == 1 } keys %sessions);
+	my @load = start_load($node, { %sessions, $round == 1 ? () : ('5/20' => 0) });
 
 	sleep(rand(0.3));
 	$faults{$fault}->();
-	finish_load($load);
-	is(record_load(\%received, $load), '', "$name: no other error");
+	finish_clients(@load);
+	is(record_load(\%received, @load), '', "$name: no other error");
 	is(record_problems(\%received), '', "$name: no ID twice, none too low");
 	start_server($node) if $fault ne 'kill -9 of a backend';
 }
@@ -138,7 +139,7 @@ my $allowance = 10;
 sub kill_when_ahead
 {
 	my ($spec, $lead, $name) = @_;
-	my $load = start_load($node, $spec => 4);
+	my @load = start_load($node, { $spec => 4 });
 
 	# nothing is ahead by more, but the lead, which is computed with the clock
 	ok( $node->poll_query_until(
@@ -148,8 +149,8 @@ FROM scru64_generators()
 WHERE node_id || '/' || node_id_size = '$spec')),
 		"$name: the node is ahead by the allowance");
 	kill_server($node);
-	finish_load($load);
-	is(record_load(\%received, $load), '', "$name: no error");
+	finish_clients(@load);
+	is(record_load(\%received, @load), '', "$name: no error");
 	is(record_problems(\%received), '', "$name: no ID twice, none too low");
 	return;
 }

@@ -1,10 +1,15 @@
 # scru64_set_ceiling(): the way out when a clock was years ahead, and what it does to
 # sessions that have a node.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use Scru64Clock;
+use Scru64Copies;
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Files;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();
@@ -129,13 +134,13 @@ is(record_problems(\%received), '', 'no ID of them twice, none out of order');
 
 # Sets and IDs at the same time, each ceiling two ticks above the one before, and so
 # above all IDs.
-my $load = start_load($node, '10/8' => 3);
+my @load = start_load($node, { '10/8' => 3 });
 foreach my $step (1 .. 7)
 {
 	$node->safe_psql('postgres', "SELECT scru64_set_ceiling(clock_timestamp() + interval '" . (5500 + 600 * $step) . " ms')");
 }
-end_load($load);
-is(record_load(\%received, $load), '', 'set under load: no error');
+end_clients(@load);
+is(record_load(\%received, @load), '', 'set under load: no error');
 is(record_problems(\%received), '', 'set under load: no ID twice, none out of order');
 $_->quit foreach (@sessions);
 

@@ -4,9 +4,13 @@
 #
 # SCRU64_SEED has it play other scripts, of these seeds.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Files;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

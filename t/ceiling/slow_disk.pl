@@ -2,9 +2,12 @@
 # log and scru64_check() say.  The clock moves only when the test says so, so nothing here depends on how fast
 # anything is.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Disk;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();

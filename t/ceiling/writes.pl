@@ -1,10 +1,13 @@
 # How much is written, and for what.  More nodes than there are slots: no last ID is forgotten, and
 # nothing is written because a node has lost its slot.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use List::Util qw(shuffle);
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();

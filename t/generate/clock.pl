@@ -1,9 +1,11 @@
 # The clock goes back, or forward, or is nonsense: IDs stay in order, or there
 # are none.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();

@@ -1,8 +1,8 @@
 # Many sessions generate IDs of one node at once: no ID twice, and every ID
 # greater than all that were known when it was asked for.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 my $node = new_node('main');

@@ -1,8 +1,8 @@
 # COPY with IDs by DEFAULT inserts many rows at a time, as with nextval(): where it does is seen
 # in the WAL.  And a COPY that is cancelled leaves nothing.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 plan skip_all => 'there is no pg_waldump' if !has_program('pg_waldump');

@@ -2,9 +2,9 @@
 # Where the library is preloaded, IDs and watermarks need none of it: on a server that has just
 # started, after a crash, and on a standby that is promoted.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Server;
 use Scru64Test;
 
 my $node = new_node('main', allows_streaming => 1);

@@ -1,8 +1,9 @@
 # All functions, called by each kind of process that runs SQL, and by a client that calls them
 # without SQL: no process crashes.  (sql_tests/sql/odd_places.sql: in a session of psql.)
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use IO::Socket::UNIX;
 use Scru64Test;
 
@@ -62,7 +63,7 @@ same_ok('walsender');
 same_ok('walsender, no snapshot', @no_snapshot);
 
 my $walsender = $node->background_psql('postgres', replication => 'database');
-$walsender->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+$walsender->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
 $walsender->query_safe("CREATE_REPLICATION_SLOT odd TEMPORARY LOGICAL pgoutput (SNAPSHOT 'use')");
 my $id = $walsender->query_safe('SELECT pg_export_snapshot()');
 $node->safe_psql('postgres', "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '$id'; SELECT odd.try('exported snapshot'); COMMIT");

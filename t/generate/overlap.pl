@@ -1,9 +1,10 @@
 # Nodes of which one's bits are a prefix of the other's could issue the same
 # IDs: the second is refused for as long as the first is in use.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();

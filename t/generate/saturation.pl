@@ -1,8 +1,8 @@
 # A node that is asked for more IDs than it has waits for the clock: as long as
 # it must, no longer, and in a way that can be seen and ended.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 # Milliseconds that a wait may need to end; a nap of the wait takes up to 1000.

@@ -2,8 +2,8 @@
 # line, postgresql.conf and its reload, values of all roles and of one, parallel workers.  With
 # the library preloaded and without.  What a session may set is in settings_levels.sql.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 # All nodes of this test have size 8, so that an ID tells which node it is of.

@@ -1,8 +1,8 @@
 # A standby answers by ID and by time as its primary does, and generates nothing, until it
 # is promoted.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 my $primary = new_node('primary', allows_streaming => 1);

@@ -6,8 +6,8 @@ package Scru64ComingFrom;
 use strict;
 use warnings;
 
-use File::Basename;
 use Exporter 'import';
+use File::Basename;
 use Scru64Examples;
 
 our @EXPORT = qw(checks map_beside map_of plain_recipe recipe_in_top recipe_of setup sources step);

@@ -1,7 +1,6 @@
-# What all tests need: strict and warnings, PostgreSQL's own modules, with Test::More, and
-# sleep() and time() of parts of a second.  And what several need: a server with the
-# extension, sessions whose errors are expected, statements that are to be watched while
-# they run, and waiting for what is to happen.
+# What all tests need: what PostgreSQL::Test::Utils and Test::More export, and sleep() and time() of parts of
+# a second.  And what several need: a server with the extension, sessions whose errors are expected,
+# statements that are to be watched while they run, and waits that fail when they run out.
 
 package Scru64Test;
 
@@ -28,16 +27,14 @@ sub import
 	my ($package) = @_;
 	my $into = caller;
 
-	strict->import;
-	warnings->import;
 	Exporter::export($_, $into) foreach ($package, 'PostgreSQL::Test::Utils', 'Test::More');
 	Exporter::export('Time::HiRes', $into, 'sleep', 'time');
 	return;
 }
 
 # If INITDB_TEMPLATE is set and a test gives initdb no options, PostgreSQL's modules from 17 on copy
-# that data directory instead of running initdb; for the modules before 17, copy_or_run() copies
-# it.  All servers that are copies have the same system identifier.
+# that data directory instead of running initdb.  For the modules before 17, this takes the place of
+# system_or_bail() while a server is initialized.  All servers that are copies have the same system identifier.
 my $system_or_bail = \&PostgreSQL::Test::Utils::system_or_bail;
 
 sub copy_or_run
@@ -46,10 +43,6 @@ sub copy_or_run
 	my $is_plain = $program eq 'initdb' && "@options" eq '-A trust -N';
 
 	return $system_or_bail->($is_plain && $ENV{INITDB_TEMPLATE} ? ('cp', '-RPp', $ENV{INITDB_TEMPLATE}, $data) : @_);
-}
-{
-	no warnings 'redefine';
-	*PostgreSQL::Test::Utils::system_or_bail = \&copy_or_run;
 }
 
 # A server that is initialized but not started.  Parameters: those of init(), and install_path.
@@ -60,7 +53,11 @@ sub new_node
 	my $node = PostgreSQL::Test::Cluster->new($name, defined $path ? (install_path => $path) : ());
 
 	delete local $ENV{INITDB_TEMPLATE} if defined $path;
-	$node->init(%params);
+	{
+		no warnings 'redefine';
+		local *PostgreSQL::Test::Utils::system_or_bail = \&copy_or_run;
+		$node->init(%params);
+	}
 	# What happens in the background would disturb what is measured.  In a container, /dev/shm is
 	# small, and a server that is killed leaves its segments there.
 	$node->append_conf(
@@ -123,6 +120,7 @@ $$;
 # session runs all its queries, unless the server ends the session: to start a psql and a session
 # for each query takes a processor more time than all else in most tests.
 our $sessions;
+my $looked = '';
 
 sub look_at
 {
@@ -137,6 +135,7 @@ sub look_at
 			$err eq '' ? $out : $err;
 		};
 
+		$looked = "$sql\n$answer" if defined $answer;
 		return $answer if defined $answer;
 		delete $sessions->{$name};
 	}
@@ -146,7 +145,8 @@ sub look_at
 	return $rc == 0 ? $out : $err;
 }
 
-# Wait until a function returns what is true, and return that; look every so many seconds.
+# Wait until a function returns what is true, and return that; look every so many seconds.  A wait that runs
+# out fails, and says for what it waited: its line, and what look_at() has seen last.
 sub wait_until
 {
 	my ($code, $seconds) = @_;
@@ -154,27 +154,17 @@ sub wait_until
 	my $result;
 
 	local $sessions = {};
+	$looked = '';
 	while (!($result = $code->()) && time() < $end)
 	{
 		sleep($seconds // 0.2);
 	}
 	eval { $_->quit } foreach (values %{$sessions});
-	return $result || '';
-}
+	return $result if $result;
 
-# Wait until a query returns what is expected.  PostgreSQL's modules wait by this function, too.
-sub poll_query_until
-{
-	my ($node, $dbname, $query, $expected) = @_;
-	my $found;
-
-	wait_until(sub { ($found = look_at($node, $dbname, $query)) eq ($expected // 't') }, 0.1)
-	  or diag("not what was waited for: $query\n$found");
-	return $found eq ($expected // 't');
-}
-{
-	no warnings 'redefine';
-	*PostgreSQL::Test::Cluster::poll_query_until = \&poll_query_until;
+	my (undef, $file, $line) = caller;
+	fail("a wait ends: $file line $line: " . ((split(/\n/, slurp_file($file)))[ $line - 1 ] =~ s/^\s+//r)) or diag($looked);
+	return '';
 }
 
 # Clients of pgbench, with so many transactions each: no error.  Files and options are those of
@@ -223,7 +213,7 @@ sub waits_for
 	my ($node, $session, $event) = @_;
 
 	$event = $node->pg_version >= 17 ? "Scru64$event" : 'Extension' if $event =~ /^(Clock|Standby)$/;
-	return $node->poll_query_until('postgres', "SELECT wait_event = '$event' FROM pg_stat_activity WHERE pid = $session->{pid}");
+	return wait_until(sub { look_at($node, 'postgres', "SELECT wait_event FROM pg_stat_activity WHERE pid = $session->{pid}") eq $event }, 0.1);
 }
 
 # Run a statement that may fail: what it wrote to stdout and to stderr, after
@@ -259,8 +249,7 @@ LOAD 'scru64';
 ALTER SYSTEM SET $name = '$value';
 SELECT pg_reload_conf();
 ));
-	$node->poll_query_until('postgres', "SELECT current_setting('$name', true) = '$value'")
-	  or die "$name did not become $value";
+	$node->poll_query_until('postgres', "SELECT current_setting('$name', true)", $value) or die "$name did not become $value";
 
 	foreach my $session (@sessions)
 	{

@@ -3,13 +3,16 @@
 
 package Scru64Versions;
 
+use strict;
+use warnings;
+
 use Cwd qw(abs_path);
 use Exporter 'import';
 use File::Basename;
 use File::Copy;
 use File::Find;
 use File::Path qw(make_path);
-use Scru64Fault qw(replace_file);
+use Scru64Files;
 use Scru64Test;
 
 our @EXPORT = qw(built_libraries built_scripts cannot_build copy_sources current_libraries install_libraries make_installation patch);

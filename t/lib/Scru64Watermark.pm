@@ -3,6 +3,9 @@
 
 package Scru64Watermark;
 
+use strict;
+use warnings;
+
 use Exporter 'import';
 use Scru64Test;
 

@@ -3,6 +3,10 @@
 
 .DEFAULT_GOAL := all
 
+# where the modules of all tests, and those of the realm's, are
+TAP_LIB := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
+override PROVE_FLAGS += -I $(TAP_LIB) -I $(abspath $(TAP_LIB)/../../realm/t/lib)
+
 ifeq ($(shell id -u),0)
 NO_TAP_TESTS = root cannot start a server. scripts/test starts them as another user
 else ifneq ($(shell perl -MIPC::Run -e 'print 1' 2>/dev/null),1)

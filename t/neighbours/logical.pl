@@ -1,8 +1,9 @@
 # Logical replication: one way, as text and in binary form, and both ways between
 # two servers that write to the same table, each with a node of its own.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Examples;
 use Scru64Test;
 

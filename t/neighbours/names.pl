@@ -1,9 +1,11 @@
 # A library that is loaded before has functions and variables of the same names as those of this
 # project, where they are no names of scru64: none of them is taken for one of ours.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../realm/t/lib";
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Files;
 use Scru64Lease;
 use Scru64Test;
 

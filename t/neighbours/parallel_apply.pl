@@ -1,8 +1,8 @@
 # Logical replication's parallel apply workers, from PostgreSQL 16 on, are no workers of a parallel
 # query: their defaults and triggers generate IDs.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 my ($publisher, $subscriber) = map { new_node($_, allows_streaming => 'logical') } ('publisher', 'subscriber');

@@ -1,8 +1,8 @@
 # Many clients share few sessions through pgbouncer in transaction mode: no ID
 # twice, all of the server's node.  What SET does there, and what to use instead.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 # scripts/test names the one that it has unpacked

@@ -1,10 +1,14 @@
 # examples/check_scru64: a program for monitoring that asks as a member of pg_monitor, on
 # servers that are well and in each state in which there is no ID, or soon will be none.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../realm/t/lib";
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Files;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -191,7 +195,7 @@ sub too_busy
 	my $session = open_session($server, dbname => 'app');
 
 	start_statement($session, 'SELECT count(*) FROM scru64_generate(100000)');
-	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators()));
+	$server->poll_query_until('app', q(SELECT waits > 0 FROM scru64_generators())) or die 'no session waits';
 	check_ok($server, "too busy, $name", 2, $pattern);
 	$server->safe_psql('postgres', "SELECT pg_cancel_backend($session->{pid})");
 	$session->quit;

@@ -1,8 +1,9 @@
 # The recipes of doc/coming-from.md keep rows, references, order and time; and those of
 # doc/plain.md, which share their statements, keep all that pg_dump knows.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;
@@ -180,6 +181,19 @@ UPDATE entry SET account_id = (SELECT a.id FROM account AS a JOIN truth_entry AS
 	is( $node->safe_psql($db, q(SELECT count(*) FROM account WHERE name = 'meanwhile' AND scru64_node_ctr(id) >> 16 = 42)),
 		'300', "$source, quiet: have IDs of now");
 	is($node->safe_psql($db, q(SELECT to_regclass('account_id_seq') IS NULL)), 't', "$source, quiet: no sequence is left");
+}
+
+# A step 5 that fails changes nothing, also where psql rolls back only the statement that failed.
+{
+	my $db = 'failing';
+	my $error_of = sub { error_of($node, join("\n", @_), dbname => $db, on_error_stop => 0, extra_params => [ '-v', 'ON_ERROR_ROLLBACK=on' ]) };
+
+	$node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE bigserial");
+	is($error_of->(step(1), map_beside('bigserial'), map { step($_) } 2 .. 4), '', 'steps 1 to 4: no error');
+	$node->safe_psql($db, 'CREATE VIEW amounts AS SELECT account_id, amount FROM entry');
+	my $dump = dump_of($db);
+	like($error_of->(step(5)), qr/2BP01: cannot drop column account_id/, 'step 5 and a view: an error');
+	is(dump_of($db), $dump, 'step 5 and a view: nothing has changed');
 }
 
 #

@@ -1,8 +1,9 @@
 # The recipe of doc/coming-from.md under logical replication: while it goes on, rows are
 # written and replicated; and the subscriber never stops.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;

@@ -1,20 +1,18 @@
 # The recipes of doc/feeds.md: consumers made of its blocks as they stand miss no row and
-# handle none twice, while others write, wait, roll back and change their nodes, and while
-# the server and the consumers are killed.  The same for a broker, for partitions, for a
-# standby, for a subscriber and for a fleet.
-#
-# SCRU64_FEED_CRASHES is how often each consumer of the first part, and its server, are
-# killed.
+# handle none twice, while others write, wait, roll back and change their nodes, and when
+# consumer and server are killed.  The same for a broker, for partitions, for a standby, for a subscriber
+# and for a fleet.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
 
-my $crashes = $ENV{SCRU64_FEED_CRASHES} || 1;
 my $python = '/usr/bin/python3';
 my $has_psycopg = system("$python -c 'import psycopg' 2>/dev/null") == 0;
 
@@ -75,44 +73,18 @@ sub run_sql
 #
 sub start_program
 {
-	my ($server, $name, $command, $input) = @_;
-	my $base = PostgreSQL::Test::Utils::tempdir() . "/$name";
+	my ($server, $name, $input, @command) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name.in";
 
-	local @ENV{qw(PGHOST PGPORT PGDATABASE PGAPPNAME)} = ($server->host, $server->port, 'postgres', $name);
-	append_to_file("$base.in", $input);
-	run_again($base, "$base.in", "$command <$base.in");
-	return { server => $server, name => $name, base => $base };
-}
-
-# kill -9
-sub kill_program
-{
-	my ($program) = @_;
-	my $file = "$program->{base}.pid";
-
-	kill('KILL', $1) if -e $file && slurp_file($file) =~ /^(\d+)$/m;
-	return;
-}
-
-# End programs for good, and their sessions with what they are about to do.
-sub end_programs
-{
-	foreach my $program (@_)
-	{
-		unlink("$program->{base}.in");
-		wait_until(sub { kill_program($program); return -e "$program->{base}.done" }, 0.05)
-		  or die "$program->{name} does not end";
-		$program->{server}->poll_query_until('postgres',
-			"SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE application_name = '$program->{name}'");
-	}
-	return;
+	append_to_file($file, $input);
+	return start_client($server, $file, name => $name, again => 1, kill => 1, command => \@command);
 }
 
 sub psql_program
 {
 	my ($server, $name, $input) = @_;
 
-	return start_program($server, $name, $server->installed_command('psql') . ' -XAtq -v ON_ERROR_STOP=1', $input);
+	return start_program($server, $name, $input, qw(psql -XAtq -v ON_ERROR_STOP=1));
 }
 
 # The program of examples/ that the page names, with the call of run() at its end, or what
@@ -125,7 +97,7 @@ sub python_program
 
 	$program =~ s/^if __name__ .*//ms if $end;
 	append_to_file($file, $program . ($end // ''));
-	return start_program($server, $name, "$python $file", '');
+	return start_program($server, $name, '', $python, $file);
 }
 
 #
@@ -207,7 +179,7 @@ sub compare
 	return;
 }
 
-sub ids_of
+sub ids_in
 {
 	my ($server, $table) = @_;
 
@@ -265,49 +237,28 @@ sub wait_for_more
 	return ok($server->poll_query_until('postgres', "SELECT count(*) > $before + $enough FROM mail"), "$what: rows are handled");
 }
 
-# Run something while a consumer is about to move its place.
-sub in_the_middle
-{
-	my ($what, $code) = @_;
-	my $session = open_session($server);
-
-	$session->query_safe('SELECT pg_advisory_lock(24)');
-	ok($server->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'advisory'"),
-		"$what: in the middle of a batch");
-	$code->();
-	eval { $session->quit };
-	return;
-}
-
-sub crash_server
-{
-	kill_server($server);
-	start_server($server);
-	return;
-}
-
+# Consumer and server are killed once, where it is worst; t/watermark/random_readers.pl has all other moments.
 sub try_consumers
 {
 	my ($what, @consumers) = @_;
 	my @writers = start_writers($server, 3, $write_outbox);
+	my $session = open_session($server);
 
-	foreach (1 .. $crashes)
-	{
-		wait_for_more($what);
-		kill_program($consumers[0]);
-		wait_for_more("$what, killed");
-		in_the_middle($what, sub { kill_program($consumers[0]) });
-		wait_for_more("$what, killed in the middle");
-		crash_server();
-		wait_for_more("$what, server killed");
-		in_the_middle($what, \&crash_server);
-		wait_for_more("$what, server killed in the middle");
-	}
-	end_programs(@writers);
+	wait_for_more($what);
+	$session->query_safe('SELECT pg_advisory_lock(24)');
+	ok($server->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'advisory'"),
+		"$what: in the middle of a batch");
+	# a session whose client is killed would go on to its COMMIT
+	kill_client($consumers[0]);
+	kill_server($server);
+	eval { $session->quit };
+	start_server($server);
+	wait_for_more("$what, killed in the middle of a batch");
+	end_clients(@writers);
 	ok($server->poll_query_until('postgres', q(SELECT seen = (SELECT max(id) FROM outbox) FROM consumer WHERE name = 'mail')),
 		"$what: all are handled");
-	end_programs(@consumers);
-	compare($what, [ ids_of($server, 'outbox') ],
+	end_clients(@consumers);
+	compare($what, [ ids_in($server, 'outbox') ],
 		[ split(/\n/, $server->safe_psql('postgres', 'SELECT outbox_id FROM mail ORDER BY outbox_id')) ]);
 	return;
 }
@@ -338,7 +289,8 @@ SKIP:
 	# one that has notified cannot be prepared
 	$server->safe_psql('postgres', 'ALTER TABLE outbox DISABLE TRIGGER outbox_wakes');
 	$server->safe_psql('postgres', "BEGIN; $write_outbox; PREPARE TRANSACTION '$_'") foreach ('one', 'two');
-	crash_server();
+	kill_server($server);
+	start_server($server);
 	my $waiting = python_program($server, 'waiting');
 	my $said = sub { my ($gids) = @_; return wait_until(sub { -e "$waiting->{base}.err" && $gids == (() = slurp_file("$waiting->{base}.err") =~ /^mail waits: there is no watermark\nDETAIL:  Transaction \d+ was prepared before .*\nHINT:  All readers wait until the last /mg) }) };
 
@@ -351,7 +303,7 @@ SKIP:
 	$server->safe_psql('postgres', "COMMIT PREPARED '$last'; NOTIFY outbox");
 	ok($server->poll_query_until('postgres', q(SELECT seen = (SELECT max(id) FROM outbox) FROM consumer WHERE name = 'mail')), 'when the last has ended, it handles their rows');
 	is(slurp_file("$waiting->{base}.pid"), $pid, 'and has not ended meanwhile');
-	end_programs($waiting);
+	end_clients($waiting);
 	$server->safe_psql('postgres', 'ALTER TABLE outbox ENABLE TRIGGER outbox_wakes');
 }
 
@@ -403,10 +355,10 @@ run("broker", send)
 	};
 
 	ok(wait_until(sub { $receive->() > $enough && grep { $_ > 1 } values %times }), 'broker: rows are sent, and some twice');
-	end_programs(@writers);
-	my @all = ids_of($server, "outbox WHERE id > '$begin'");
+	end_clients(@writers);
+	my @all = ids_in($server, "outbox WHERE id > '$begin'");
 	ok(wait_until(sub { $receive->() && $received[-1] eq $all[-1] }), 'broker: the last is sent');
-	end_programs($sender);
+	end_clients($sender);
 	$receive->();
 	compare('broker', \@all, \@received);
 }
@@ -427,7 +379,7 @@ run("broker", send)
 	my $read = sub { read_on($_) foreach (@tasks, @parts); return };
 
 	ok(wait_until(sub { $read->(); !grep { @{ $_->{read} } < $enough } @tasks }, 0.05), 'partitions: rows are read');
-	end_programs(@writers);
+	end_clients(@writers);
 	my $read_all = sub {
 		my ($what, $reader, @expected) = @_;
 
@@ -435,8 +387,8 @@ run("broker", send)
 		compare($what, \@expected, $reader->{read});
 		return;
 	};
-	$read_all->("partition $_", $tasks[$_], ids_of($server, "task_$_")) foreach (0 .. $#tasks);
-	$read_all->("part $_", $parts[$_], ids_of($server, "outbox WHERE scru64_hash(id) & 3 = $_")) foreach (0 .. $#parts);
+	$read_all->("partition $_", $tasks[$_], ids_in($server, "task_$_")) foreach (0 .. $#tasks);
+	$read_all->("part $_", $parts[$_], ids_in($server, "outbox WHERE scru64_hash(id) & 3 = $_")) foreach (0 .. $#parts);
 	like(
 		$parts[2]{session}->query_safe("SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN; ALTER TABLE outbox DROP CONSTRAINT outbox_pkey; EXPLAIN EXECUTE part_2('$first_place'); ROLLBACK"),
 		qr/Index (Only )?Scan using outbox_parts .*\n.*Index Cond: .*scru64_hash.*= 2.*id > .*id < scru64_watermark/,
@@ -501,12 +453,12 @@ sub with_addresses
 	my $more = $hub->safe_psql('postgres', "ALTER SUBSCRIPTION server2 DISABLE; $number") + $enough;
 	ok(wait_until(sub { $read->(); $hub->safe_psql('postgres', $number) > $more }, 0.05), 'fleet: one server is late');
 	$hub->safe_psql('postgres', 'ALTER SUBSCRIPTION server2 ENABLE');
-	end_programs(@writers);
-	my @all = ids_of($server, 'outbox');
-	my @everywhere = sort (@all, ids_of($server2, 'outbox'));
+	end_clients(@writers);
+	my @all = ids_in($server, 'outbox');
+	my @everywhere = sort (@all, ids_in($server2, 'outbox'));
 	ok(wait_until(sub { $read->(); $at_standby->{place} eq $all[-1] && $at_hub->{place} eq $everywhere[-1] }, 0.05),
 		'standby and fleet: to the end');
-	end_programs(@jobs);
+	end_clients(@jobs);
 	compare('standby', \@all, $at_standby->{read});
 	compare('fleet', \@everywhere, $at_hub->{read});
 	$_->{session}->quit foreach (@readers);

@@ -1,8 +1,8 @@
 # examples/change_ids/in_one_go.sql changes all that depends on an ID, or lists by name what it
 # cannot change, and then changes nothing.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64ComingFrom;
 use Scru64Test;
 
@@ -52,7 +52,8 @@ sub change
 	# only a superuser can analyze all tables
 	$sql =~ s/^ANALYZE;$//m;
 
-	return error_of($node, $sql, dbname => $db);
+	# as a .psqlrc may have it: no statement runs after one that failed
+	return error_of($node, $sql, dbname => $db, on_error_stop => 0, extra_params => [ '-b', '-v', 'ON_ERROR_ROLLBACK=on' ]);
 }
 
 # All that is listed by one run, in any order
@@ -60,11 +61,13 @@ sub is_listed
 {
 	my ($db, $name, @lines) = @_;
 	my $dump = dump_of($db);
-	my ($list, $hint) = change($db, 'in one go', '', '') =~ /P0001: these objects cannot be changed with the ID\nDETAIL:  (.*?)\nHINT:  (.*?)\n/s;
+	my $error = change($db, 'in one go', '', '');
+	my ($list, $hint) = $error =~ /P0001: these objects cannot be changed with the ID\nDETAIL:  (.*?)\nHINT:  (.*?)\n/s;
 
 	# PostgreSQL 19 says more of each operator
 	is_deeply([ sort grep { !/^No operator of that name/ } split /\n/, $list // '' ], [ sort @lines ], "$name: the list") or diag($list // 'no list');
 	like($hint, qr/^Nothing has changed\. ROLLBACK/, "$name: the hint");
+	unlike($error, qr/DECLARE/, "$name: psql -b shows no code");
 	is(dump_of($db), $dump, "$name: nothing has changed");
 	return;
 }
@@ -95,7 +98,11 @@ CREATE VIEW good AS SELECT a.id, a.name, count(*) FROM account AS a JOIN note ON
 CREATE INDEX with_gin ON note USING gin (account_id, tags);
 CREATE INDEX with_expression ON account ((id % 16));
 CREATE INDEX with_predicate ON note (owner_id) WHERE account_id > 4;
+CREATE STATISTICS with_statistics ON (id % 3), name FROM account;
 ALTER TABLE note ADD CONSTRAINT excluded EXCLUDE USING gist (account_id WITH =, during WITH &&);
+ALTER TABLE note ADD CONSTRAINT excluded_where EXCLUDE USING gist (during WITH &&) WHERE (account_id IS NOT NULL);
+ALTER TABLE note ADD CONSTRAINT excluded_text EXCLUDE ((account_id::text) WITH =);
+ALTER TABLE note ADD CONSTRAINT excluded_number EXCLUDE ((account_id % 2) WITH =) WHERE (owner_id > 1);
 ALTER TABLE account ADD CONSTRAINT positive CHECK (id > 0);
 INSERT INTO account (name) VALUES ('first');
 INSERT INTO note (owner_id, account_id) VALUES (1, 1);
@@ -105,8 +112,10 @@ INSERT INTO note (owner_id, account_id) VALUES (1, 1);
 		'CREATE INDEX with_gin ON public.note USING gin (account_id, tags): data type scru64 has no default operator class for access method "gin"',);
 	my @others = (
 		'ALTER TABLE account ADD CONSTRAINT positive CHECK ((id > 0)): operator does not exist: scru64 > integer',
+		'ALTER TABLE note ADD CONSTRAINT excluded_number EXCLUDE USING btree (((account_id % (2)::bigint)) WITH =) WHERE ((owner_id > 1)): operator does not exist: scru64 % bigint',
 		'CREATE INDEX with_expression ON public.account USING btree (((id % (16)::bigint))): operator does not exist: scru64 % bigint',
 		'CREATE INDEX with_predicate ON public.note USING btree (owner_id) WHERE (account_id > 4): operator does not exist: scru64 > integer',
+		'CREATE STATISTICS public.with_statistics ON name, (id % 3::bigint) FROM account: operator does not exist: scru64 % bigint',
 		'CREATE VIEW public.cased: CASE types scru64 and bigint cannot be matched',
 		'CREATE VIEW public.joined: operator does not exist: scru64 = bigint',
 		'CREATE VIEW public.unioned: UNION types scru64 and bigint cannot be matched',);
@@ -119,7 +128,11 @@ INSERT INTO note (owner_id, account_id) VALUES (1, 1);
 		'first t 1', 'in one go', q(
 DROP VIEW joined, "of joined", unioned, cased;
 DROP INDEX with_expression, with_predicate;
+DROP STATISTICS with_statistics;
+ALTER TABLE note DROP CONSTRAINT excluded_number;
 ALTER TABLE account DROP CONSTRAINT positive;), q(CREATE VIEW joined AS SELECT * FROM note;));
+	is($node->safe_psql($db, q(SELECT string_agg(conname, ' ' ORDER BY conname) FROM pg_constraint WHERE contype = 'x')),
+		'excluded excluded_text excluded_where', 'the other exclusion constraints');
 }
 
 #
@@ -154,9 +167,14 @@ ALTER TABLE p_hash REPLICA IDENTITY FULL;
 CREATE TRIGGER cloned BEFORE UPDATE OF account_id ON p_range FOR EACH ROW EXECUTE FUNCTION nothing();
 CREATE TABLE p_top (day date, account_id bigint REFERENCES account) PARTITION BY LIST (day);
 CREATE TABLE p_sub PARTITION OF p_top FOR VALUES IN ('2026-01-31') PARTITION BY LIST (account_id);
+INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate) VALUES (1, 'p_both'::regclass, 'r');
+CREATE TABLE parent (other_id bigint);
+CREATE TABLE child () INHERITS (parent);
+ALTER TABLE child ADD FOREIGN KEY (other_id) REFERENCES account;
 ));
 	is_listed(
 		$db, 'the catalogs',
+		'column child.other_id is inherited from parent.other_id, which does not change',
 		'column entry.account_id has the domain number: change its type to the type of the domain',
 		'column entry.third_id refers to the ID and is an identity: drop the identity',
 		'default value for column name of view viewed',
@@ -169,6 +187,7 @@ CREATE TABLE p_sub PARTITION OF p_top FOR VALUES IN ('2026-01-31') PARTITION BY 
 		'rule ruled on table account uses account.id',
 		'table p_both is partitioned by p_both.account_id and has a CHECK that is NOT VALID',
 		'table p_both is partitioned by p_both.account_id and has a place in a publication',
+		'table p_both is partitioned by p_both.account_id and has a place in a subscription',
 		'table p_both is partitioned by p_both.account_id and has extended statistics',
 		'table p_hash is partitioned by p_hash.account_id and has HASH partitions, which differ for the new IDs: move its rows into a new table',
 		'table p_hash is partitioned by p_hash.account_id and has a REPLICA IDENTITY',
@@ -178,6 +197,68 @@ CREATE TABLE p_sub PARTITION OF p_top FOR VALUES IN ('2026-01-31') PARTITION BY 
 		'table p_sub is partitioned by p_sub.account_id and has a parent: it is itself a partition',
 		'trigger cloned on table p_range uses p_range.account_id',
 		'trigger triggered on table account uses account.id',);
+}
+
+#
+# Foreign keys of partitions and of tables that inherit, beside those of their parents
+#
+{
+	my $db = new_database(
+		'bigserial PRIMARY KEY', q(
+CREATE TABLE parent (account_id bigint REFERENCES account);
+CREATE TABLE child (account_id bigint REFERENCES account) INHERITS (parent);
+CREATE TABLE p_day (day date, account_id bigint REFERENCES account) PARTITION BY LIST (day);
+CREATE TABLE p_day_1 PARTITION OF p_day (FOREIGN KEY (account_id) REFERENCES account ON DELETE CASCADE) FOR VALUES IN ('2026-01-31');
+CREATE TABLE p_id (account_id bigint REFERENCES account) PARTITION BY LIST (account_id);
+CREATE TABLE p_id_1 PARTITION OF p_id (FOREIGN KEY (account_id) REFERENCES account ON DELETE CASCADE) FOR VALUES IN (1);
+));
+	$node->safe_psql($db, q(INSERT INTO child VALUES (1); INSERT INTO p_day VALUES ('2026-01-31', 1); INSERT INTO p_id VALUES (1)));
+	is_changed($db, 'foreign keys of children', q(
+SELECT string_agg(concat_ws(' ', v.tableoid::regclass, name), ', ' ORDER BY v.tableoid::regclass::text)
+FROM (SELECT tableoid, account_id FROM parent UNION ALL SELECT tableoid, account_id FROM p_day UNION ALL SELECT tableoid, account_id FROM p_id) AS v
+	JOIN account ON id = account_id), 'child account 1, p_day_1 account 1, p_id_1 account 1');
+	is($node->safe_psql($db, q(SELECT string_agg(DISTINCT conrelid::regclass::text, ' ') FROM pg_constraint WHERE confdeltype = 'c')), 'p_day_1 p_id_1',
+		'foreign keys of children: they are still there');
+}
+
+#
+# Names in capitals
+#
+{
+	my $db = new_database('bigserial PRIMARY KEY', q(ALTER TABLE account RENAME TO "Account"; ALTER TABLE "Account" RENAME id TO "userId"; CREATE VIEW account AS SELECT * FROM "Account";));
+	my $sql = recipe_of('bigserial', 'numbers') =~ s/^\\set table account$/\\set table '"Account"'/mr =~ s/^\\set column id$/\\set column userId/mr;
+
+	is(error_of($node, $sql, dbname => $db), '', 'names in capitals: no error');
+	is($node->safe_psql($db, q(SELECT count(*), min("userId") FROM account)), '20|000000000001', 'names in capitals');
+}
+
+#
+# A table that is created again has its owner's privileges and its triggers as they were.
+#
+{
+	my $db = new_database(
+		'bigserial PRIMARY KEY', q(
+CREATE TABLE account_1 PARTITION OF account DEFAULT;
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER always BEFORE UPDATE ON account FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER disabled BEFORE UPDATE ON account FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER replica AFTER UPDATE ON account EXECUTE FUNCTION nothing();
+CREATE TRIGGER mixed BEFORE UPDATE ON account FOR EACH ROW EXECUTE FUNCTION nothing();
+ALTER TABLE account ENABLE ALWAYS TRIGGER always, DISABLE TRIGGER disabled, ENABLE REPLICA TRIGGER replica, DISABLE TRIGGER mixed;
+ALTER TABLE account_1 ENABLE TRIGGER mixed, DISABLE TRIGGER always;
+CREATE VIEW viewed AS SELECT id FROM account;
+GRANT CREATE ON SCHEMA public TO reader;
+ALTER TABLE account OWNER TO reader;
+ALTER VIEW viewed OWNER TO reader;
+REVOKE TRUNCATE, TRIGGER ON account FROM reader;
+REVOKE ALL ON viewed FROM reader;
+), 'PARTITION BY RANGE (id)');
+	my $state = q(
+SELECT string_agg(concat_ws(' ', tgrelid::regclass, tgname, tgenabled), ', ' ORDER BY tgrelid::regclass::text, tgname) FROM pg_trigger WHERE NOT tgisinternal;
+SELECT oid::regclass, relacl FROM pg_class WHERE oid IN ('account'::regclass, 'viewed'::regclass) ORDER BY oid::regclass::text);
+	my $before = $node->safe_psql($db, $state);
+
+	is_changed($db, 'privileges and triggers', $state, $before, 'numbers');
 }
 
 #

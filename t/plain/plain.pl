@@ -4,11 +4,14 @@
 #
 # SCRU64_PLAIN_ROUNDS is how many faults there are.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use Scru64Clock;
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Loads;
 use Scru64Random;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -74,27 +77,24 @@ $primary->reload;
 
 # Rows, with little time and with enough.  A wait for the standby that is cut short counts as a
 # commit, which a promotion loses.
-sub set_statements
+sub statements
 {
 	my (@timeouts) = @_;
 
-	set_load($primary->basedir,
-		"\\c plain owner\n"
-		  . join('', map { "SET statement_timeout = $_;\n" . "INSERT INTO ids SELECT scru64_plain.generate(), n FROM generate_series(1, 5) AS n RETURNING scru64_plain.text(id);\n" x 20 . "\\! exec sleep 0.1\n" } @timeouts)
-		  x 2000);
-	return;
+	return "\\c plain owner\n"
+		  . join('', map { "SET statement_timeout = $_;\n" . "INSERT INTO ids SELECT scru64_plain.generate(), n FROM generate_series(1, 5) AS n RETURNING scru64_plain.text(id);\n" x 20 . "\\! exec sleep 0.1\n" } @timeouts) x 2000;
 }
 
 my %received;
 
 sub end_round
 {
-	my ($load, $name) = @_;
+	my ($name, @load) = @_;
 	my $errors;
 
-	eval { end_load($load); 1 } or finish_load($load);
+	end_clients(@load);
 	$errors = join('', grep { !/canceling statement due to (statement timeout|user request)|canceling wait for synchronous replication|the clock is too far behind|^(DETAIL|HINT|CONTEXT|PL\/pgSQL|LINE|\s)|^psql:\S+ (DETAIL|HINT|CONTEXT)|invalid connection|connection failure|connection to server/ }
-		  map { "$_\n" } split(/\n/, record_load(\%received, $load)));
+		  map { "$_\n" } split(/\n/, record_load(\%received, @load)));
 	is($errors, '', "$name: no other error");
 	is(record_problems(\%received), '', "$name: no ID twice, none out of order");
 	return;
@@ -116,10 +116,10 @@ sub one_client
 
 sub promote
 {
-	my ($load) = @_;
+	my (@load) = @_;
 
 	$primary->stop('immediate');
-	finish_load($load);
+	finish_clients(@load);
 	$standby->promote;
 	$primary = $standby;
 	$primary->safe_psql('postgres', q(ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()));
@@ -150,7 +150,7 @@ $$));
 	},
 	'kill -9 of a backend' => sub {
 		one_client(sub { crash($primary, $_[0]) });
-		finish_load($_[0]);
+		finish_clients(@_);
 	},
 	'stopped sessions' => sub {
 		my @pids = split(/\n/, $primary->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'"));
@@ -165,20 +165,18 @@ $$));
 			sleep(0.05);
 		}
 	},
-	'kill -9 of the server' => sub { kill_server($primary); finish_load($_[0]); start_server($primary); },
-	'restart' => sub { $primary->stop('fast'); finish_load($_[0]); start_server($primary); },
+	'kill -9 of the server' => sub { kill_server($primary); finish_clients(@_); start_server($primary); },
+	'restart' => sub { $primary->stop('fast'); finish_clients(@_); start_server($primary); },
 	'promotion' => \&promote);
 
 sub run_round
 {
 	my ($name, $fault, @timeouts) = @_;
-	my $load;
+	my @load = start_load($primary, { '42/8' => 4 }, sql => statements(@timeouts));
 
-	set_statements(@timeouts);
-	$load = start_load($primary, '42/8' => 4);
 	sleep(rand(0.5));
-	$fault->($load);
-	end_round($load, $name);
+	$fault->(@load);
+	end_round($name, @load);
 	ok(locks_left(), "$name: no lock is left");
 	return;
 }
@@ -228,29 +226,25 @@ sub set_node_sql
 my $set_and_rolled_back =
 	"SAVEPOINT s;\n" . set_node_sql('43/22') . "ROLLBACK TO s;\n" . "SELECT scru64_plain.text(scru64_plain.generate());\n" x 6;
 owner("SELECT scru64_plain.set_node('21/21')");
-set_statements(0);
-my $load = start_load($primary, 'any' => 3);
-set_load($primary->basedir,
+my @load = start_load($primary, { 'any' => 3 }, sql => statements(0));
+my ($setter) = start_load($primary, { 'any' => 1 }, sql =>
 	"\\c plain owner\n"
 	  . join('', map { "BEGIN;\n" . set_node_sql($_) . $set_and_rolled_back . "ROLLBACK;\nBEGIN;\n" . set_node_sql($_) . "COMMIT;\n" } ('43/22', '21/21') x 2));
-my $setter = start_load($primary, 'any' => 1);
-finish_load($setter);
-end_load($load);
-is(slurp_file("$setter->{clients}[0]{log}.err"), '', 'nodes set under load: no error');
-push @{ $load->{clients} }, @{ $setter->{clients} };
-record_load(\%received, $load);
+finish_clients($setter);
+end_clients(@load);
+is(slurp_file("$setter->{base}.err"), '', 'nodes set under load: no error');
+record_load(\%received, @load, $setter);
 is(record_problems(\%received), '', 'nodes set under load, and rolled back: no ID twice, none out of order');
 is(owner('SELECT scru64_plain.node_spec()'), '21/21', 'the node that was set last');
 
 # The server is killed before the node that has had IDs is committed.  The IDs are in the WAL.
-set_load($primary->basedir, "\\c plain owner\nBEGIN;\n" . set_node_sql('43/22') . "SELECT pg_sleep(3600);\n");
-$load = start_load($primary, 'any' => 1);
+@load = start_load($primary, { 'any' => 1 }, sql => "\\c plain owner\nBEGIN;\n" . set_node_sql('43/22') . "SELECT pg_sleep(3600);\n");
 $primary->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep')) or die;
 owner("COMMENT ON TABLE ids IS 'a commit, which flushes the WAL'");
 kill_server($primary);
-finish_load($load);
+finish_clients(@load);
 start_server($primary);
-record_load(\%received, $load);
+record_load(\%received, @load);
 record_ids(\%received, 'any', [ split(/\n/, owner('SELECT scru64_plain.text(scru64_plain.generate()) FROM generate_series(1, 12)')) ]);
 is(record_problems(\%received), '', 'killed before the commit: no ID twice, none out of order');
 is(owner('SELECT scru64_plain.node_spec()'), '21/21', 'killed before the commit: the node that was set before');

@@ -1,8 +1,8 @@
 # pg_dump and restore, as a whole and in parts: what is in a database that uses the type
 # everywhere, and what it is made of, are the same afterwards, and go on working.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
+use strict;
+use warnings;
 use Scru64Everything;
 use Scru64Test;
 

@@ -1,8 +1,9 @@
 # The scripts replace no other build under a server, and know their own from another folder;
 # make uninstall leaves nothing.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -5,9 +5,12 @@
 # Old SQL with the new library, databases of both, a new library while sessions go on with the old
 # one, a standby first.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Files;
+use Scru64Loads;
 use Scru64Test;
 use Scru64Versions;
 
@@ -129,14 +132,14 @@ sub loads
 {
 	my ($node) = @_;
 
-	return start_load($node, map { $_ => 2 } @specs);
+	return [ start_load($node, { map { $_ => 2 } @specs }) ];
 }
 
 sub ids_of_client
 {
 	my ($client) = @_;
 
-	return slurp_file("$client->{log}.ids") =~ tr/\n//;
+	return slurp_file("$client->{base}.out") =~ tr/\n//;
 }
 
 # Wait until each client has more IDs, or one error of the library.
@@ -144,11 +147,11 @@ sub wait_for_clients
 {
 	my ($what, $load) = @_;
 
-	foreach my $client (@{ $load->{clients} })
+	foreach my $client (@{$load})
 	{
 		my $enough = ids_of_client($client) + 300;
 
-		wait_until(sub { $what eq 'IDs' ? ids_of_client($client) >= $enough : slurp_file("$client->{log}.err") =~ /ERROR/ })
+		wait_until(sub { $what eq 'IDs' ? ids_of_client($client) >= $enough : slurp_file("$client->{base}.err") =~ /ERROR/ })
 		  or die "no $what of $client->{spec}";
 	}
 	return;
@@ -160,8 +163,8 @@ sub end_together
 	my ($node, $error, @loads) = @_;
 	my $errors;
 
-	end_load($_) foreach (@loads);
-	$errors = record_load(\%received, { node => $node, clients => [ map { @{ $_->{clients} } } @loads ] });
+	end_clients(map { @{$_} } @loads);
+	$errors = record_load(\%received, map { @{$_} } @loads);
 	return join("\n", grep { !/$error/ } split(/\n/, $errors)) . record_problems(\%received);
 }
 

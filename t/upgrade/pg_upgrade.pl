@@ -6,12 +6,13 @@
 # OLD_BINDIRS has the folders of the older versions' programs, oldest first.  The
 # extension is installed for each.
 
+use strict;
+use warnings;
 use File::Basename;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Everything;
 use Scru64Examples;
-use Scru64Fault;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -112,7 +113,7 @@ sub dump_of
 	# From 16 on, a query of one table does not name it with each column.
 	return slurp_file($file)
 	  =~ s/^\\(un)?restrict .*\n|^-- Dumped .*\n|^ALTER .* SET \(pg_attver=\d+\);\n//mgr
-	  =~ s/\b(event|tree|tree_\d|leaf|top|down|of_query)\.(?=\w)//gr;
+	  =~ s/\b(event|tree|tree_\d|leaf|top|of_query)\.(?=\w)//gr;
 }
 
 # Rows that each index finds, and rows that there are.

@@ -1,8 +1,9 @@
-# Removal, as doc/operating.md has it, with the recipe of doc/coming-from.md: IDs become bigint where they are, no row moves, the
+# Removal, as doc/operating.md has it, with the recipes of doc/coming-from.md and doc/plain.md: IDs become bigint where they are, no row moves, the
 # extension can go without CASCADE, and new rows get IDs above the old.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64ComingFrom;
 use Scru64Examples;
 use Scru64Test;
@@ -10,10 +11,11 @@ use Scru64Test;
 my @blocks = grep { $_->{language} eq 'sql' } blocks_of("$FindBin::RealBin/../../doc/operating.md");
 my ($tables) = map { $_->{text} =~ /^(CREATE TABLE .*)/ms } @blocks;
 my $columns = recipe_in_top("$FindBin::RealBin/../../doc/coming-from.md", 'back') =~ s/\baccount\b/event/gr;
-my ($in_the_way, $set_node, $partitions) = map {
+my $partitions = plain_recipe('log', 'back');
+my ($in_the_way, $set_node) = map {
 	my $what = $_;
 	grep { $_->{text} =~ $what } @blocks
-} (qr/pg_describe_object/, qr/scru64_plain\.set_node/, qr/DETACH PARTITION/);
+} (qr/pg_describe_object/, qr/scru64_plain\.set_node/);
 
 my $node = new_node('main');
 $node->append_conf('postgresql.conf', "scru64.node_spec = '42/8'");
@@ -70,7 +72,7 @@ is(sql($in_the_way->{text}), '', 'the query finds nothing more');
 sql($columns);
 $node->command_ok([ 'psql', '-Xq1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', "$FindBin::RealBin/../../plain/scru64.sql" ],
 	'plain/scru64.sql');
-sql($_->{text}) foreach ($set_node, $partitions);
+sql($_) foreach ($set_node->{text}, $partitions);
 is(sql($files), $files_before, 'no table is rewritten');
 is(sql($rows), $rows_before, 'the same rows');
 is(sql('SELECT count(*) FROM event WHERE made_at = to_timestamp((id >> 24) * 0.256)'), '1000', 'the same times');

@@ -4,9 +4,10 @@
 #
 # Versions that do not exist are made up, so that a difference is seen to be found.
 
+use strict;
+use warnings;
 use File::Basename;
 use FindBin;
-use lib "$FindBin::RealBin/../lib";
 use Scru64Test;
 use Scru64Versions;
 

@@ -1,9 +1,10 @@
 # scru64_watermark() and what is not one session on one server: standbys, and a server
 # without room for it.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Copies;
+use Scru64Server;
 use Scru64Test;
 use Scru64Watermark;
 

@@ -5,10 +5,13 @@
 # The simulator (unit_tests/sim/) tries each rule; this is PostgreSQL with its snapshots, callbacks,
 # workers and plans.  SCRU64_WATERMARK_SECONDS is for how long, SCRU64_SEED which.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Disk;
+use Scru64Loads;
 use Scru64Random;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -123,14 +126,12 @@ sub begin_client
 
 	append_to_file("$dir/$name.sql", join('', map { /^\\|\\g/ ? "$_\n" : "$_;\n" } @statements));
 	append_to_file("$dir/$name.read", "000000000000 f\n");
-	run_again("$dir/$name", "$dir/go", "psql -XAtq -F ' ' -v VERBOSITY=verbose -v position=\$(tail -c 15 $dir/$name.read | cut -c 1-12)"
-		  . " -f $dir/$name.sql 'host=@{[$server->host]} port=@{[$server->port]} dbname=postgres application_name=client'");
-	push @clients, $name;
+	push @clients, start_client($server, "$dir/$name.sql", name => 'client', again => 1, command => [ 'sh', '-c',
+			"exec psql -XAtq -F ' ' -v VERBOSITY=verbose -v position=\$(tail -c 15 $dir/$name.read | cut -c 1-12)" ]);
 	return;
 }
 
 mkdir($dir) or die "$dir: $!";
-append_to_file("$dir/go", '');
 begin_client("writer_$_", some_of(2000, \@actions)) foreach (1 .. 8);
 foreach my $reader (@readers)
 {
@@ -162,12 +163,7 @@ for (my $end = time() + $seconds; time() < $end; sleep(rand(0.6)))
 }
 
 # The end: no row is written any more, and the clock is further than it ever was
-unlink("$dir/go");
-until (@clients == grep { -e "$dir/$_.done" } @clients)
-{
-	try_sql("SELECT pg_terminate_backend(pid) $of_clients");
-	sleep(0.1);
-}
+end_clients(@clients);
 set_clock($server, '+4');
 $server->poll_query_until('postgres', 'SELECT true') or die 'the server has gone';
 $server->safe_psql('postgres', "SELECT format('%s PREPARED %L', CASE WHEN random() < 0.5 THEN 'COMMIT' ELSE 'ROLLBACK' END, gid) FROM pg_prepared_xacts \\gexec");
@@ -177,7 +173,7 @@ ok($server->poll_query_until('postgres', 'SELECT scru64_watermark() > greatest((
 # A statement is ended, the clock is far behind, a transaction has failed, not begun, or cannot be serialized; of prepared
 # ones there are as many as may be, or the name is taken, or gone.
 my $expected = qr/^(57P0[123]|57014|58000|25P0[12]|3B001|34000|26000|42P05|40001|53200|42710|42704|55000: (prepared transaction|there is no watermark))/;
-my ($other) = grep { $_ !~ $expected } map { slurp_file("$dir/$_.err") =~ /ERROR:  (.*)/g } @clients;
+my ($other) = grep { $_ !~ $expected } map { slurp_file("$_->{base}.err") =~ /ERROR:  (.*)/g } @clients;
 is($other, undef, 'no other error, and no ID below a watermark that was there before');
 foreach my $reader (@readers)
 {

@@ -2,9 +2,12 @@
 # that need not.  No ID that is issued later is below it, whatever nodes and clocks do: that is for the
 # simulator (unit_tests/sim/) and t/watermark/random_readers.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Debugger;
+use Scru64Server;
 use Scru64Test;
 use Scru64Watermark;
 
@@ -381,7 +384,7 @@ foreach my $how ('TERM', 'KILL')
 set_clock($node, '+0');
 begin_anew();
 put($node, '16/8');
-$node->poll_query_until('postgres', "SELECT clock_timestamp() > scru64_timestamp(max(id)) + interval '2 s' FROM event");
+$node->poll_query_until('postgres', "SELECT clock_timestamp() > scru64_timestamp(max(id)) + interval '2 s' FROM event") or die 'the clock stands still';
 $out = "";
 foreach (1 .. 20)
 {

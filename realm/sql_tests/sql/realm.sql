@@ -3,6 +3,8 @@
 --
 SELECT current_user AS realm_owner, '2026-12-01 12:00:00+00' AS now \gset
 \i sql_tests/realm.sql
+\pset format unaligned
+\pset footer off
 -- New leases are for a day, too; what they are for else: realm_limits.sql
 UPDATE scru64_realm.settings SET max_ttl = '24 hours', first_ttl = '24 hours';
 

@@ -87,7 +87,7 @@ FROM pg_namespace, aclexplode(nspacl) WHERE nspname LIKE 'scru64_realm%' AND gra
 -- the owner. Nobody else can create anything there.
 SELECT function, proconfig FROM realm_function
 WHERE (prosecdef OR prosqlbody IS NULL AND probin IS NULL)
-	AND 'search_path=pg_catalog, scru64_realm, scru64_realm_internal, pg_temp' <> ALL (coalesce(proconfig, '{}'));
+	AND 'search_path=pg_catalog, scru64_realm, scru64_realm_internal, pg_temp' <> ALL (coalesce(proconfig, '{}')) ORDER BY proname COLLATE "C";
 SELECT rolname, nspname FROM pg_roles AS r, pg_namespace AS n
 WHERE nspname LIKE 'scru64_realm%' AND NOT rolsuper AND has_schema_privilege(r.oid, n.oid, 'CREATE') ORDER BY nspname;
 SELECT array_agg(proname ORDER BY proname COLLATE "C") AS functions, settings

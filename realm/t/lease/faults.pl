@@ -1,11 +1,14 @@
 # A realm that is away, or refuses; and servers that are copies of one another.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use IO::Socket::UNIX;
 use List::Util qw(max);
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Debugger;
+use Scru64Files;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -1,12 +1,14 @@
 # A server leases its own node: a fleet with the same lines of configuration, who
 # sees what, configured nodes, and what ends and what keeps a lease.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use File::Find;
 use List::Util qw(uniq);
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Files;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -69,7 +71,7 @@ sub logged_sources
 $realm->safe_psql('postgres', "SET scru64.node_spec = '203/8'; SELECT scru64_generate()");
 is(logged_sources($realm), '', 'a configured node, and no realm: nothing in the log');
 configure_server($realm, $lines);
-$realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0");
+$realm->poll_query_until('postgres', "SELECT length(current_setting('scru64.realm')) > 0") or die 'no reload';
 begin_load($_, 2) foreach ($server_a, $server_b, $server_c, $realm);
 ok(wait_for_lease($_), $_->name . ' has a lease') foreach ($server_a, $server_b, $server_c, $realm);
 my %nodes = map { $_->safe_psql('postgres', "LOAD 'scru64'; SELECT scru64_node_spec()") => $_->name } ($server_a, $server_b, $server_c);

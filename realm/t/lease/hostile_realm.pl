@@ -5,11 +5,12 @@
 # A proxy answers instead of a realm.  SCRU64_ONLY: which, a regular expression of calls
 # and names of answers.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Copies;
 use Scru64Lease;
 use Scru64Proxy;
+use Scru64Server;
 use Scru64Test;
 use Socket;
 

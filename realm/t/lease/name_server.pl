@@ -1,9 +1,10 @@
 # While name servers do not answer, the lease worker waits in libpq, and DROP DATABASE waits for the
 # worker.  With hostaddr, the worker asks no name server.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Copies;
+use Scru64Files;
 use Scru64Lease;
 use Scru64Test;
 

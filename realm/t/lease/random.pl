@@ -6,12 +6,15 @@
 #
 # SCRU64_LEASE_FAULTS: for how many seconds, 30 without it; SCRU64_SEED: which.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Disk;
 use Scru64Lease;
 use Scru64Proxy;
 use Scru64Random;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -1,13 +1,14 @@
-# Rules of leases one by one, with clocks that are set: what a crash leaves, for how long
-# leases are asked for, and a realm that was promoted and has lost some.
+# Rules of leases one by one, by a worker on a server, with clocks that are set: for how long leases are
+# asked for, when they are renewed, replaced and released, what a crash leaves, and a realm that was promoted
+# and has lost some.  realm/t/lease/stopped.pl has the lease that another worker resumes.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
-
-plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();
 
@@ -156,7 +157,7 @@ foreach my $case ([ 'ordered', '' ], [ 'ordered_preloaded', $preload ])
 		my ($what, $end) = @_;
 		my $last = $server->safe_psql('postgres', 'SELECT max(id) FROM scru64_generate(100000) AS id');
 
-		$end->();
+		$end->($last);
 		my ($id, $err) = try_generate($server);
 		is($err, '', "$name, $what: a session waits for the next lease");
 		my $next = lease_of($server);
@@ -179,8 +180,12 @@ foreach my $case ([ 'ordered', '' ], [ 'ordered_preloaded', $preload ])
 		wait_until(sub { lease_sql($server, 'node_id_size IS NULL OR node_spec <> $$' . $node . '$$') eq 't' });
 	});
 	$ok_next->('there is no realm for a while', sub {
+		my ($last) = @_;
+
 		configure_server($server, "scru64.realm = ''\n");
 		wait_until(sub { lease_of($server) eq '' });
+		ok(wait_until(sub { look_at($realm, 'realm', "SELECT released_at IS NOT NULL AND last_id = '$last' FROM scru64_realm.ledger WHERE holder = '$name' ORDER BY granted_at DESC LIMIT 1") eq 't' }),
+			"$name: the lease is released, with its last ID");
 		configure_server($server, fleet_lines($realm));
 		wait_until(sub { look_at($server, 'postgres', 'SHOW scru64.realm') ne '' });
 	});

@@ -7,9 +7,9 @@
 # SCRU64_LOAD_SECONDS: how long the load goes on.  With 8 and 30 it is 600,000 IDs a
 # second, from two sessions.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Copies;
 use Scru64Lease;
 use Scru64Test;
 

@@ -1,10 +1,14 @@
 # A standby that preloads the library has a lease for its promotion: it has a node at once
 # then, though the realm is away, and goes on after all IDs of its primary.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Debugger;
 use Scru64Lease;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

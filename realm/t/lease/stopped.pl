@@ -2,10 +2,12 @@
 # another worker for it.  That no ID leaves outside the window, however processes are stopped, is
 # for the simulator (unit_tests/sim/).
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Copies;
+use Scru64Debugger;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'gdb is not installed' if !has_gdb();
@@ -58,20 +60,27 @@ SKIP:
 # A worker that has failed, on a server that does not preload the library: a session starts
 # another one while the lease lasts, or it would not be renewed
 #
+sub end_worker
+{
+	my ($server) = @_;
+	my $pid = lease_sql($server, 'worker_pid');
+
+	return qx(gdb -batch -nx -p $pid -ex 'call (void) proc_exit(0)' 2>&1) =~ /exited/
+	  && wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
+}
+
 SKIP:
 {
 	my $server = fleet_server($template, 'e', fleet_lines($realm));
 	isnt(wait_for_lease($server), '', 'a server that does not preload the library');
 	my $lease = lease_sql($server, 'node_spec, granted_at');
-	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
-	skip 'the debugger could not end the worker', 1 if !wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
+	skip 'the debugger could not end the worker', 1 if !end_worker($server);
 	ok(wait_until(sub { try_generate($server); lease_sql($server, 'worker_pid IS NOT NULL') eq 't' }), 'a session that has the lease starts another worker');
 	is(lease_sql($server, 'node_spec, granted_at'), $lease, 'which resumes the lease');
 	is(scalar(logged($server, 'the lease of node \S+ was resumed')), 1, 'and says so');
 
 	# no worker is there to see that the realm is another one
-	system('gdb -batch -nx -p ' . lease_sql($server, 'worker_pid') . " -ex 'call (void) proc_exit(0)' >/dev/null 2>&1");
-	skip 'the debugger could not end the worker', 1 if !wait_until(sub { lease_sql($server, 'worker_pid IS NULL') eq 't' });
+	skip 'the debugger could not end the worker', 1 if !end_worker($server);
 	configure_server($server, fleet_lines($other));
 	ok(wait_until(sub { try_generate($server); $other->safe_psql('realm', 'SELECT count(*) FROM scru64_realm.leases') eq '1' }),
 		'a lease of another realm is not resumed');

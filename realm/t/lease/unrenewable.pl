@@ -2,10 +2,12 @@
 # server uses it to its end and goes over to another one, and no session notices.  What is
 # asked for again is the same or another request.  And a realm that is another one.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;

@@ -1,8 +1,9 @@
 # examples/with_lease ends its command when a renewal fails, and when the script itself is killed; and
 # the blocks of doc/applications.md, "One lease a process", lease a node for each process.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use IPC::Run;
 use Scru64Examples;
 use Scru64Test;

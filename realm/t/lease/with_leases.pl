@@ -1,10 +1,12 @@
 # scru64_watermark() on a server that leases its node: hand-over to another one, a lease that is
 # over, and a promotion.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
+use Scru64Copies;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 use Scru64Watermark;
 

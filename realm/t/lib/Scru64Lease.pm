@@ -4,14 +4,20 @@
 
 package Scru64Lease;
 
+use strict;
+use warnings;
+
 use Exporter 'import';
 use List::Util qw(first);
-use Scru64Fault;
+use Scru64Copies;
+use Scru64Disk;
+use Scru64Loads;
+use Scru64Server;
 use Scru64Test;
 
 our @EXPORT = qw(
 	$password $preload begin_load begin_streams children_of configure_server end_loads end_loads_ok finish_streams
-	fleet_lines fleet_server ids_of last_error lease_of lease_sql make_realm note_ids ok_ids ok_streams postmaster_pid
+	fleet_lines fleet_server last_error lease_of lease_sql make_realm note_ids ok_ids ok_streams postmaster_pid
 	signal_server size_of try_generate wait_for_lease
 );
 
@@ -159,7 +165,6 @@ sub last_error
 
 my %received;		# id => [server, ...]
 my @loads;
-my $loads_begun = 0;
 
 # IDs that a server has issued.
 sub note_ids
@@ -184,43 +189,18 @@ sub try_generate
 sub begin_load
 {
 	my ($server, $count) = @_;
-	my $dir = $server->basedir;
-	my $statements = "SELECT scru64_generate();\n" x 100 . "SELECT scru64_generate(60);\n\\! exec sleep 0.3\n";
-	my $connstr = $server->connstr('postgres') . ' application_name=load';
 
-	replace_file("$dir/load.sql", $statements x 1000);
-	foreach my $n (1 .. $count)
-	{
-		my $log = "$dir/log_" . $loads_begun++;
-
-		append_to_file("$log.ids", '');
-		run_again($log, "$dir/load.sql", "psql -XAtq -v VERBOSITY=verbose -f $dir/load.sql -d \"$connstr\" >>$log.ids");
-		push @loads, { server => $server, log => $log };
-	}
+	push @loads, start_clients($server, $count, again => 1, variables => ['VERBOSITY=verbose']);
 	return;
 }
 
 # Stop all clients, and note what they have received.
 sub end_loads
 {
-	foreach my $load (@loads)
-	{
-		# the errors that the end causes do not count
-		$load->{errors} = slurp_file("$load->{log}.err");
-		unlink($load->{server}->basedir . '/load.sql');
-	}
-	foreach my $load (@loads)
-	{
-		my $server = $load->{server};
-
-		wait_until(
-			sub {
-				look_at($server, 'postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'")
-				  if -e $server->data_dir . '/postmaster.pid';
-				return -e "$load->{log}.done";
-			}) or die "$load->{log} does not end";
-		note_ids($server, ids_of($load));
-	}
+	# the errors that the end causes do not count
+	$_->{errors} = slurp_file("$_->{base}.err") foreach (@loads);
+	end_clients(@loads);
+	note_ids($_->{node}, ids_of($_)) foreach (@loads);
 	return splice(@loads);
 }
 
@@ -238,20 +218,10 @@ sub end_loads_ok
 	return is(join(' ', grep { !/^($expected)$/ } sort keys %errors), '', $name);
 }
 
-sub ids_of
-{
-	my ($load) = @_;
-	my $text = slurp_file("$load->{log}.ids");
-
-	# the last line may be a part of one
-	return grep { /^[0-9a-z]{12}$/ } split(/\n/, substr($text, 0, rindex($text, "\n") + 1));
-}
-
 #
 # Loads of a given rate, and what they have received
 #
 my @streams;
-my $streams_begun = 0;
 
 # Sessions that ask for so many IDs a second together, in ten portions; the last one
 # asks for them one by one and tells how long each took.
@@ -262,7 +232,6 @@ sub begin_streams
 
 	foreach my $n (1 .. $sessions + 1)
 	{
-		my $file = $server->basedir . '/stream_' . $streams_begun++;
 		my $portion = int($a_second / $sessions / 10);
 		my $ask = $n <= $sessions ? "COPY (SELECT scru64_generate($portion)) TO STDOUT" :
 		  "SELECT scru64_generate(), '#' || extract(epoch FROM clock_timestamp() - statement_timestamp())";
@@ -273,21 +242,14 @@ sub begin_streams
 			my $due = $start + $i / 10;
 			$sql .= "$ask;\nSELECT FROM pg_sleep(greatest(0, $due - extract(epoch FROM clock_timestamp())));\n";
 		}
-		replace_file("$file.sql", $sql);
-		push @streams,
-		  {
-			file => $file,
-			run => IPC::Run::start(
-				[ 'psql', '-XAtq', '-f', "$file.sql", '-d', $server->connstr('postgres') ],
-				'<', '/dev/null', '>', "$file.out", '2>', "$file.err")
-		  };
+		push @streams, start_clients($server, 1, name => 'stream', sql => $sql);
 	}
 	return;
 }
 
 sub finish_streams
 {
-	$_->{run}->finish foreach (@streams);
+	finish_clients(@streams);
 	return splice(@streams);
 }
 
@@ -302,7 +264,7 @@ sub ok_streams
 
 	foreach my $stream (finish_streams())
 	{
-		my $file = $stream->{file};
+		my $file = $stream->{base};
 
 		$errors .= slurp_file("$file.err");
 		system("grep -oE '^[0-9a-z]{12}' '$file.out' >'$file.ids'");

@@ -11,7 +11,7 @@ use IO::Select;
 use IO::Socket::UNIX;
 use POSIX ();
 use PostgreSQL::Test::Utils;
-use Scru64Fault;
+use Scru64Files;
 use Time::HiRes qw(sleep);
 
 our @EXPORT = qw(columns message report row transmit);

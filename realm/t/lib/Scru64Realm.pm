@@ -3,12 +3,17 @@
 
 package Scru64Realm;
 
+use strict;
+use warnings;
+
 use Exporter 'import';
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
+use Scru64Server;
 use Scru64Test;
 
 our @EXPORT = qw(
-	$granted $not_active $not_free $waits $zero add_realm_standby ask at end_window grow lease lease_sql
+	$granted $not_active $not_free $waits $zero add_realm_standby ask at end_window grow lease lease_statement
 	make_realm_template ok_apart ok_from ok_promised_once overlaps promoted_copy realm_of_template renew somebody_else
 	start_realm windows_of
 );
@@ -35,7 +40,7 @@ sub arguments
 }
 
 # lease_id, the first node_ctr value and the one after the last, and those columns.
-sub lease_sql
+sub lease_statement
 {
 	my ($size, $holder, %named) = @_;
 
@@ -43,7 +48,7 @@ sub lease_sql
 FROM scru64_realm.lease($size, '$holder'" . arguments(%named) . '), scru64_parse_node_spec(node_spec)';
 }
 
-sub renew_sql
+sub renew_statement
 {
 	my ($lease_id, %named) = @_;
 
@@ -130,7 +135,7 @@ sub ok_apart
 	return;
 }
 
-# No ID was promised twice, in so many leases.
+# No ID was promised twice, in so many leases, which are then forgotten.
 sub ok_promised_once
 {
 	my ($least, $name) = @_;
@@ -138,6 +143,7 @@ sub ok_promised_once
 	$name = defined $name ? "$name: " : '';
 	is(overlaps(@windows), '', "${name}no ID was promised twice");
 	cmp_ok(scalar(@windows), '>=', $least, $name . scalar(@windows) . ' leases');
+	@windows = ();
 	return;
 }
 
@@ -220,7 +226,7 @@ sub promoted_copy
 sub lease
 {
 	my ($node, $holder, %named) = @_;
-	my $answer = ask($node, lease_sql(8, $holder, %named));
+	my $answer = ask($node, lease_statement(8, $holder, %named));
 	my ($id, $lo, $hi, $start, $limit, undef, $expires) = split(/\|/, $answer);
 
 	die "no lease for $holder: $answer" if $answer !~ $granted;
@@ -236,7 +242,7 @@ sub lease
 sub renew
 {
 	my ($node, $lease, %named) = @_;
-	my $answer = ask($node, renew_sql($lease->{id}, %named));
+	my $answer = ask($node, renew_statement($lease->{id}, %named));
 	my (undef, $limit, undef, $expires) = split(/\|/, $answer);
 
 	return $answer if $answer !~ /^[0-9]/;
@@ -265,7 +271,7 @@ sub somebody_else
 {
 	my ($node, $node_id) = @_;
 
-	return ask($node, lease_sql(8, 'somebody else', node_id => $node_id) . "; DELETE FROM scru64_realm.ledger WHERE holder = 'somebody else'");
+	return ask($node, lease_statement(8, 'somebody else', node_id => $node_id) . "; DELETE FROM scru64_realm.ledger WHERE holder = 'somebody else'");
 }
 
 # Nobody is granted any node, or this one, before a time; from then on it is granted,

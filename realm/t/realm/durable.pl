@@ -1,9 +1,10 @@
 # Who changes a realm waits until the change is on disk, whatever synchronous_commit is at the call,
 # at the commit, or in between.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Disk;
+use Scru64Server;
 use Scru64Test;
 
 my $node = new_node('main');

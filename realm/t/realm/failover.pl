@@ -1,14 +1,19 @@
-# A realm that is promoted or copied grants nobody else what the one before it granted
-# without its knowing; and no more than that has to wait.
+# A realm that is promoted or copied grants nobody else what the one before it granted without its knowing, and
+# no more than that has to wait: promotions, hosts whose clocks differ, max_ttl raised around a promotion, and
+# owners who say that the realm has lost something.  What clocks that leap, and several failovers, may do is
+# tried by realm/t/realm/simulator.pl.
 #
 # Clocks stand still where they are set, so that this takes the same turns on any
 # machine: times are seconds, and the standbys of a realm do not know what happened
 # after 0.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Copies;
 use Scru64Realm;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
@@ -113,115 +118,11 @@ ok_from($second, 10 + $max_ttl + $slack, 'what may have been renewed before that
 $second->stop;
 
 #
-# A lease that has ended, whose successor is lost; and leases without end that are lost
-#
-$realm = start_realm('three');
-$standby = add_realm_standby($realm, 'three_promoted');
-my $forever = lease($realm, 'forever', node_id => 31);
-grow($realm, $forever, 200);
-at(0, $realm);
-my $first = lease($realm, 'first', node_id => 30);
-leave_behind($realm, $standby);
-$until = $first->{expires} + $slack;
-at($until, $realm);
-my $successor = lease($realm, 'its successor', node_id => 30);
-my $endless = lease($realm, 'endless', node_id => 32, ttl => '1000 years');
-is($endless->{expires}, $until + $first_ttl, 'a lease without end, which is not reported to be one');
-is(renew($realm, $forever, ttl => '1000 years'), $until + $max_ttl, 'nor is who renews without end');
-$realm->stop('immediate');
-
-promote($until + 9, $standby);
-like(somebody_else($standby), $waits, 'the promoted standby grants nothing');
-at(50, $standby);
-like(renew($standby, $first), $not_active, 'what was over is not renewed when its clock goes back');
-my $growing = $until + 9 + $until + 9 + 2 * $slack + $slack;
-ok_from($standby, $growing, 'the lease without end that was lost', 32);
-like(somebody_else($standby, 30), qr/ERROR:  55/, 'the one whose successor was lost may have been renewed, too');
-ok_from($standby, $until + 9 + $max_ttl + $slack, 'it', 30);
-ok_from($standby, $until + 9 + $max_ttl + $slack, 'the lease that was renewed without end', 31);
-$standby->stop;
-
-#
-# A promotion that nobody noticed, and a second one that lost nothing
-#
-$realm = start_realm('five');
-$standby = add_realm_standby($realm, 'five_promoted');
-$grown = lease($realm, 'grown', node_id => 50);
-grow($realm, $grown, 60);
-at(0, $realm);
-lease($realm, 'young');
-leave_behind($realm, $standby);
-at(1, $realm);
-is(renew($realm, $grown, ttl => '1 hour'), 1 + $max_ttl, 'a renewal that is lost again');
-$realm->stop('immediate');
-promote(2, $standby);
-$second = add_realm_standby($standby, 'five_promoted_again');
-catch_up($standby, $second);
-$standby->stop;
-promote(20, $second);
-is(ask($second, $taken_back), '', 'nothing_was_lost() is not for two promotions at once');
-ok_from($second, 20 + $first_ttl + $slack, 'after both');
-ok_from($second, 20 + $max_ttl + $slack, 'what was renewed before both', 50);
-$second->stop;
-
-#
-# A leap of the clock before the failover.  What is lost was granted after it, and is as old
-# as the standby is behind; the greatest time in the ledger makes it seem younger.  prune()
-# deletes what has ended, but for the last change: it alone knows that the clock went back.
-#
-$realm = start_realm('six');
-$standby = add_realm_standby($realm, 'six_promoted');
-at(50 + 150, $realm);
-lease($realm, 'in a leap', node_id => 60);
-at(51, $realm);
-$first = lease($realm, 'after it', node_id => 61);
-$realm->safe_psql('postgres', "SELECT scru64_realm.release('$first->{id}')");
-end_window($first->{window}, $first->{window}{start});
-at(52 + $slack, $realm);
-is(ask($realm, "SELECT scru64_realm.prune('0')"), '0', 'prune() keeps the last change after a leap');
-leave_behind($realm, $standby);
-$lost = lease($realm, 'lost', node_id => 62);
-grow($realm, $lost, 1900);
-at(1850, $realm);
-is(renew($realm, $lost), 1850 + 1850 - 52 - $slack, 'a lease that is lost has grown');
-$realm->stop('immediate');
-promote(1851, $standby);
-like(somebody_else($standby), $waits, 'promoted, 30 minutes behind');
-at($lost->{expires} - 1, $standby);
-like(somebody_else($standby, 62), $waits, 'while somebody has the node that was lost, it is not leased again');
-ok_from($standby, 1851 + 1800 + 2 * $slack + $slack, 'after as long as the lost one may be', 62);
-$standby->stop;
-
-#
-# A leap that is lost itself, and in which a node got its next holder: its owner does as
-# doc/realm.md says.
-#
-$realm = start_realm('seven');
-$standby = add_realm_standby($realm, 'seven_promoted');
-at(0, $realm);
-$first = lease($realm, 'over in the leap', node_id => 70);
-leave_behind($realm, $standby);
-at(601, $realm);
-$lost = lease($realm, 'its successor', node_id => 70);
-is(renew($realm, lease($realm, 'lost', node_id => 72)), 601 + $first_ttl, 'leases in a leap that is lost');
-$realm->stop('immediate');
-promote(2, $standby);
-$standby->safe_psql('postgres', q(
-SELECT scru64_realm.revoke(lease_id) FROM scru64_realm.ledger WHERE occupied_until < now() + interval '10 minutes 30 s';
-SELECT scru64_realm.something_was_lost(until => now() + interval '10 minutes' + interval '1 hour' + interval '30 s');
-));
-like(renew($standby, $first), qr/ERROR:  55000: lease was revoked/, 'what ended in it is not renewed');
-at($lost->{expires} - 1, $standby);
-like(somebody_else($standby, 72), $waits, 'and while somebody may have a node that was leased in it, none is leased');
-ok_from($standby, 2 + 600 + $max_ttl + $slack, 'after as long as that may be', 70);
-$standby->stop;
-
-#
 # Clocks: of the host that a realm comes to, and those of before
 #
 $realm = start_realm('four');
 at(0, $realm);
-$first = lease($realm, 'first', node_id => 40);
+my $first = lease($realm, 'first', node_id => 40);
 $realm->stop;
 $second = promoted_copy($realm, 'behind', -7200);
 like(somebody_else($second), $waits, 'a host whose clock is 2 hours behind');
@@ -273,5 +174,150 @@ like(renew($standby, $last, ttl => '1 minute'), qr/^62$/, 'one with a short guar
 like(renew($standby, $ends), qr/$not_active\nDETAIL:  .*, this lease had ended, or its node was occupied for 30 more seconds at most/, 'but not one that does');
 $standby->stop;
 
-ok_promised_once(23);
+# The realms that follow are others.
+ok_promised_once(15);
+
+# What an owner's call returns, in seconds.
+sub seconds_of
+{
+	my ($node, $call) = @_;
+
+	return ask($node, "SELECT (extract(epoch FROM scru64_realm.$call) - $zero)::integer");
+}
+
+#
+# The table of waits in doc/realm.md
+#
+$realm = start_realm('raised');
+my $page = slurp_file("$FindBin::RealBin/../../../doc/realm.md");
+my @waits = $page =~ /^\|(?:up to |)(\d+ \w+)(?: or more,.*|)\|(\d[\w ]+)\|$/mg;
+my $longest = $waits[-1];
+
+# How much longer new leases wait than the page says, and nodes that were leased before
+sub wait_differs
+{
+	my ($since, $wait, $more) = (@_, 0);
+
+	return ask($realm, qq(
+SELECT extract(epoch FROM w.granting_from - now() - interval '$wait')::integer,
+	   extract(epoch FROM w.lost_until - now() - interval '$longest')::integer
+FROM scru64_realm_internal.longest_wait(ROW(now(), now() - interval '$since' - interval '$more s', 'epoch', 'epoch')::scru64_realm_internal.failover) AS w));
+}
+
+cmp_ok(scalar(@waits), '>=', 8, 'doc/realm.md has a table of waits');
+foreach my $n (0 .. $#waits / 2)
+{
+	is(wait_differs(@waits[ 2 * $n, 2 * $n + 1 ]), '0|0', "doc/realm.md: the last change was $waits[2 * $n] ago");
+}
+is(wait_differs('0 s', $waits[1]), '0|0', 'doc/realm.md: no wait is shorter than the first');
+is(wait_differs(@waits[ 0, 1 ], 1), '1|0', 'doc/realm.md: then the wait grows');
+is(wait_differs(@waits[ -2, -1 ], -1), '-1|0', 'doc/realm.md: up to the last');
+is(wait_differs('10 years', $longest), '0|0', 'doc/realm.md: and no further');
+
+#
+# max_ttl is raised, and standbys are promoted just before that counts and just after
+#
+my $shorter = 600;
+at(-4900, $realm);
+is(seconds_of($realm, "set_max_ttl('$shorter s')"), -4900, 'a reduction counts at once');
+$grown = lease($realm, 'grown', node_id => 10);
+grow($realm, $grown, 20);
+at(0, $realm);
+my $unaware = add_realm_standby($realm, 'unaware');
+leave_behind($realm, $unaware);
+my $aware = add_realm_standby($realm, 'aware');
+my $again = add_realm_standby($realm, 'again');
+my $counts = $shorter + $slack;
+is(seconds_of($realm, "set_max_ttl('20 min')"), $counts, 'a raise counts when the realm has known it for long enough');
+at(10, $realm);
+is(seconds_of($realm, "set_max_ttl('20 min')"), $counts, 'said again, it counts from then on, too');
+is(renew($realm, $grown, ttl => '1 hour'), 10 + $shorter, 'before, renewals are for what it was');
+leave_behind($realm, $aware);
+leave_behind($realm, $again);
+grow($realm, $grown, $counts);
+at($counts - 1, $realm);
+is(renew($realm, $grown, ttl => '1 hour'), $counts - 1 + $shorter, 'to the last second');
+
+# One does not know of the raise.
+at($counts - 1, $unaware);
+$unaware->promote;
+like(somebody_else($unaware), $waits, 'promoted a second before');
+at($grown->{expires} + $slack - 1, $unaware);
+like(somebody_else($unaware, 10), qr/ERROR:  55/, 'it waits, without knowing of the raise');
+at($grown->{expires} + $slack, $unaware);
+like(somebody_else($unaware, 10), $granted, 'until the holder is done');
+$unaware->stop;
+
+at($counts, $realm);
+is(renew($realm, $grown, ttl => '1 hour'), $counts + 1200, 'from then on, renewals are for what it is');
+foreach my $standby ($aware, $again)
+{
+	my $noticed = $counts + ($standby == $aware ? -1 : 1);
+
+	at($noticed, $standby);
+	$standby->promote;
+	like(somebody_else($standby), $waits, "promoted at $noticed s");
+}
+ok_from($aware, $counts - 1 + 1200 + $slack, 'with a raise that did not count yet', 10);
+$aware->stop;
+
+# and one more while it waits
+at(800, $again);
+my $raised_at = 800 + 1200 + $slack;
+is(seconds_of($again, "set_max_ttl('40 min')"), $raised_at, 'a raise while the realm waits');
+ok_from($again, $counts + 1 + 2400 + $slack, 'that has it wait for longer', 10);
+$again->stop;
+$realm->stop;
+
+#
+# Copies of a realm that nobody notices: they are started as they are.
+#
+$realm = start_realm('copied');
+$grown = lease($realm, 'grown', node_id => 30);
+grow($realm, $grown, 100);
+at(0, $realm);
+$realm->backup('base');
+at(1, $realm);
+my $renewed = renew($realm, $grown, ttl => '1 hour');
+$lost = lease($realm, 'lost');
+$realm->stop;
+my $copy = PostgreSQL::Test::Cluster->new('copy');
+$copy->init_from_backup($realm, 'base');
+at(2, $copy);
+start_server($copy);
+like(somebody_else($copy, $lost->{node_id}), $granted, 'a copy without a signal file grants what was granted');
+$until = seconds_of($copy, 'something_was_lost()');
+is($until, 2 + 3600 + $slack, 'its owner says that something was lost');
+like(somebody_else($copy), $waits, 'then it waits');
+is(renew($copy, $grown), $renewed + 1, 'who has a lease that it knows renews it');
+$copy->stop('immediate');
+start_server($copy);
+ok_from($copy, $until, 'any node, after a crash, too');
+ok_from($copy, $until, 'the one that was lost', $lost->{node_id});
+
+# until a time
+at($until + 10, $copy);
+is(seconds_of($copy, "something_was_lost(to_timestamp($zero + $until + 100000))"), $until + 100000, 'until a given time');
+like(somebody_else($copy), $waits, 'then nobody is granted a node');
+isnt(seconds_of($copy, 'nothing_was_lost()'), '', 'it is taken back like a change that was noticed');
+like(somebody_else($copy), $granted, 'and all is as before');
+
+# another realm in its place, which knows nothing, and where leases were for a day
+my $endless = lease_statement(8, 'endless', node_id => 40, ttl => '1000 years');
+$counts = seconds_of($copy, "set_max_ttl('1 day')");
+at($counts, $copy);
+like(ask($copy, $endless), $granted, 'a lease without end');
+$grown = lease($copy, 'for a day', node_id => 50);
+grow($copy, $grown, $counts + 2 * $day);
+at($counts + 2 * $day - 1, $copy);
+renew($copy, $grown);
+$copy->safe_psql('postgres', 'DROP EXTENSION scru64_realm; CREATE EXTENSION scru64_realm');
+seconds_of($copy, "set_max_ttl('1 day')");
+like(ask($copy, $endless), $granted, 'again, in a realm that was made anew');
+is(seconds_of($copy, 'something_was_lost()'), $grown->{expires} + $slack, 'it waits as long as leases were');
+ok_from($copy, $grown->{expires} + $slack, 'a realm that was made anew', 50);
+like(somebody_else($copy, 40), $not_free, 'nobody gets what has no end');
+$copy->stop;
+
+ok_promised_once(5);
 done_testing();

@@ -1,10 +1,11 @@
 # One member of a realm must not stop the others, or fill its log: statements that go on,
 # arguments that are long.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Clock;
 use Scru64Realm;
+use Scru64Server;
 use Scru64Test;
 
 plan skip_all => 'no clock can be set' if !can_set_clock();
@@ -47,7 +48,7 @@ sub outlast
 #
 # A statement that calls the realm has 15 seconds.
 #
-my $id = (split(/\|/, ask($realm, lease_sql(8, 'renewed'))))[0];
+my $id = (split(/\|/, ask($realm, lease_statement(8, 'renewed'))))[0];
 my %calls = (
 	lease => "scru64_realm.lease(8, 'late')",
 	renew => "scru64_realm.renew('$id', '1 hour')",
@@ -91,6 +92,7 @@ foreach my $how (sort keys %going_on)
 	my ($event, $statement) = @{ $going_on{$how} };
 	my $endless = open_session($realm);
 	my $psql = $endless->{run}{KIDS}[0]{PID};
+	my $log = -s $realm->logfile;
 
 	start_statement($endless, $statement);
 	if ($event eq 'ClientWrite')
@@ -105,6 +107,7 @@ foreach my $how (sort keys %going_on)
 		outlast($endless, 1);
 		return $realm->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $endless->{pid}") eq '0';
 	}), "a session whose statement $how is terminated");
+	like(slurp_file($realm->logfile, $log), qr/FATAL:  (?:57P01: )?terminating connection due to administrator command/, '... by 57P01');
 	kill('CONT', $psql);
 	eval { $endless->quit };
 	is(active(), 'renewed', '... and has leased nothing');

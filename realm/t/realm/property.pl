@@ -3,8 +3,8 @@
 # which the test finds by trying all blocks, and each refusal has its reason.
 # (realm/t/realm/simulator shows that no ID is promised twice.)
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use Scru64Random;
 use Scru64Test;
 

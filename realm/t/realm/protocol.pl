@@ -1,10 +1,11 @@
 # A call of a realm commits with its statement, whatever the client sends after it and whatever it
 # does not: messages that libpq does not send.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use IO::Socket::UNIX;
-use Scru64Fault;
+use Scru64Clock;
+use Scru64Server;
 use Scru64Test;
 
 my $node = new_node('main');

@@ -1,7 +1,7 @@
 # A realm that is dumped and restored: leases stay, and those who have them can renew them.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use Scru64Test;
 
 # with a system identifier of its own

@@ -2,10 +2,11 @@
 # calls after a promotion, what is run on CloudNativePG then, and what monitoring reads.  And what a
 # page puts into scru64.realm is no secret, since every role may see it.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Examples;
-use Scru64Fault qw(replace_file);
+use Scru64Files;
 use Scru64Test;
 
 plan skip_all => 'this system has no peer authentication' if $windows_os;

@@ -1,7 +1,7 @@
 # Many clients at a realm at the same time.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
+use strict;
+use warnings;
 use Scru64Realm;
 use Scru64Test;
 
@@ -9,7 +9,7 @@ my $requests = 150;		# of each client
 my $clients = 32;
 
 my $node = new_node('main');
-$node->append_conf('postgresql.conf', 'max_connections = 60');
+$node->append_conf('postgresql.conf', "max_connections = 60\nmax_prepared_transactions = 1");
 $node->start;
 $node->safe_psql('postgres', q(
 CREATE EXTENSION scru64_realm CASCADE;
@@ -172,6 +172,10 @@ like(
 	qr/ERROR:  55P03: could not lock out calls of the realm within 100ms\nDETAIL:  .* not ended: process $one->{pid} of role $role\.\nHINT:  Try again/,
 	'who waits for too long is told for whom');
 $one->query_safe('COMMIT');
+$one->query_safe("BEGIN; LOCK TABLE scru64_realm_internal.allocator IN ACCESS SHARE MODE; PREPARE TRANSACTION 'reader'");
+($out, $err) = try_statement($two, "SELECT scru64_realm.set_guard('40 s')");
+like($err, qr/ERROR:  55P03: .*\nDETAIL:  .* not ended: a prepared transaction\.\nHINT:  .* pg_prepared_xacts/, 'also for a prepared transaction');
+$one->query_safe("ROLLBACK PREPARED 'reader'");
 $node->safe_psql('postgres', "UPDATE scru64_realm.settings SET guard = '30 s', max_ttl = '24 hours', first_ttl = '24 hours'");
 
 # What is leased or split while a lease is revoked does not escape that: by its holder, or by

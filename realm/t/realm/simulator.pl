@@ -12,8 +12,9 @@
 # SCRU64_REALM_SECONDS: for how long instead.  SCRU64_REALM_MUTANTS: a pattern of names; each
 # mutant of heavy/mutants/table has to violate something, too.
 
+use strict;
+use warnings;
 use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
 use Scru64Mutants;
 use Scru64Random;
 use Scru64Test;

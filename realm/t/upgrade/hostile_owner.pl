@@ -3,9 +3,8 @@
 # of doc/maintainers.md makes the owner no superuser.  Those that break one do, and scripts/check
 # refuses them.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault qw(replace_file);
+use strict;
+use warnings;
 use Scru64Scripts;
 use Scru64Test;
 use Scru64Versions;

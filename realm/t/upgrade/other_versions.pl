@@ -1,10 +1,11 @@
 # Servers and their realm are of different versions; and a server has another version of
 # the libraries than the one that it was started with.
 
-use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault;
+use strict;
+use warnings;
+use Scru64Copies;
 use Scru64Lease;
+use Scru64Server;
 use Scru64Test;
 use Scru64Versions;
 

@@ -3,10 +3,11 @@
 # later one had been created: what its functions and views say, their settings, owners and
 # privileges, but for what the owner has granted and revoked.
 
+use strict;
+use warnings;
 use File::Basename;
 use FindBin;
-use lib "$FindBin::RealBin/../lib", "$FindBin::RealBin/../../../t/lib";
-use Scru64Fault qw(replace_file);
+use Scru64Files;
 use Scru64Test;
 use Scru64Versions;
 
