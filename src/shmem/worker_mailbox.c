@@ -189,14 +189,16 @@ worth_waiting(const LeaseInfo *info, uint64 began)
 }
 
 /*
- * Is a renewal under way that may move the limit to a tick, or is the tick near enough for the next
- * one?  The distance from limit to tick does not shrink during a wait, because the limit moves only
- * on renewal; so the distance is compared with all of MAX_WAIT_MS.
+ * Is a renewal under way, or due, that may move the limit to a tick, or is the tick near enough for
+ * the next one?  A worker that is missing, or has just been started, renews the lease first.  The
+ * distance from limit to tick does not shrink during a wait, because the limit moves only on
+ * renewal; so the distance is compared with all of MAX_WAIT_MS.
  */
 static bool
 renewal_may_reach(const LeaseInfo *info, uint64 limit, uint64 tick)
 {
-	return info->busy ||
+	return info->busy || (info->worker_pid == 0 && !info->no_worker_slot) ||
+		info->next_attempt_at <= GetCurrentTimestamp() ||
 		look_ahead_is_reached(tick, limit, Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT, MAX_WAIT_MS);
 }
 
@@ -216,8 +218,7 @@ mailbox_may_bring_lease(const LeaseInfo *info)
 bool
 mailbox_may_renew(const LeaseInfo *info, uint64 limit, uint64 tick)
 {
-	return mailbox_may_bring_lease(info) &&
-		(info->worker_pid == 0 || renewal_may_reach(info, limit, tick));
+	return mailbox_may_bring_lease(info) && renewal_may_reach(info, limit, tick);
 }
 
 /*
