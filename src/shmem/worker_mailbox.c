@@ -230,6 +230,7 @@ bool
 mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
 {
 	uint64		began = monotonic_ms();
+	uint64		now;
 	uint64		state;
 	bool		reached;
 
@@ -241,11 +242,9 @@ mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *in
 		sleep_until_changed();
 		*info = mailbox_info();
 		reached = !node_slot_read(slot, key, &state) || node_slot_limit(slot) >= tick;
+		now = (uint64) Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT;
 	} while (!reached && worth_waiting(info, began) &&
-			 (info->busy ||
-			  look_ahead_is_reached(tick, node_slot_limit(slot),
-									Max(clock_ms(), 0) >> SCRU64_TICK_SHIFT,
-									MAX_WAIT_MS)));
+			 (info->busy || look_ahead_is_reached(tick, node_slot_limit(slot), now, MAX_WAIT_MS)));
 	ConditionVariableCancelSleep();
 	return reached;
 }
@@ -312,17 +311,17 @@ end_worker(int code, Datum arg)
 {
 	Mailbox    *mailbox = shared_mailbox();
 	LeaseInfo	info = mailbox_info();
-	int64		next_start_ms;
+	int64		pause_ms;
 
 	(void) code;
 	(void) arg;
 	LWLockAcquire(&mailbox->lock, LW_SHARED);
-	next_start_ms = mailbox->next_start_ms;
+	pause_ms = mailbox->next_start_ms;
 	LWLockRelease(&mailbox->lock);
+	pause_ms -= monotonic_ms();
 	info.worker_pid = 0;
 	info.busy = false;
-	info.next_attempt_at = GetCurrentTimestamp() +
-		Max(next_start_ms - monotonic_ms(), 0) * INT64CONST(1000);
+	info.next_attempt_at = GetCurrentTimestamp() + Max(pause_ms, 0) * INT64CONST(1000);
 	scru64_mailbox_set_info(&info);
 }
 
