@@ -156,11 +156,10 @@ compat_sync_standbys_are_flags(int server_version)
 
 /* The number of a process, and the number that the process gives its transaction */
 #include "storage/proc.h"
+#define compat_proc_number(proc) ((proc) - ProcGlobal->allProcs)
 #if PG_VERSION_NUM >= 170000
-#define compat_proc_number(proc) GetNumberFromPGProc(proc)
 #define compat_lxid(proc) ((proc)->vxid.lxid)
 #else
-#define compat_proc_number(proc) ((proc)->pgprocno)
 #define compat_lxid(proc) ((proc)->lxid)
 #endif
 

@@ -724,6 +724,7 @@ call_realm(Worker *worker)
 {
 	RealmCall	call;
 	bool		done;
+	Plan	   *plan;
 
 	publish_busy(worker, true);
 	realm_open(&call, scru64_realm, worker->first_host, CALL_TIMEOUT_MS, false);
@@ -739,7 +740,8 @@ call_realm(Worker *worker)
 	else if (!realm_is_disturbed(&call))
 		note_failure(worker, &call);
 	realm_close(&call);
-	plan_attempt(refresh_plan(worker), done, pg_prng_uint32(&pg_global_prng_state));
+	plan = refresh_plan(worker);
+	plan_attempt(plan, done, pg_prng_uint32(&pg_global_prng_state));
 	publish_busy(worker, false);
 }
 

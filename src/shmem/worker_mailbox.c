@@ -345,17 +345,17 @@ end_worker(int code, Datum arg)
 {
 	Mailbox    *mailbox = shared_mailbox();
 	LeaseInfo	info = mailbox_info();
-	int64		next_start_ms;
+	int64		pause_ms;
 
 	(void) code;
 	(void) arg;
 	LWLockAcquire(&mailbox->lock, LW_SHARED);
-	next_start_ms = mailbox->next_start_ms;
+	pause_ms = mailbox->next_start_ms;
 	LWLockRelease(&mailbox->lock);
+	pause_ms -= monotonic_ms();
 	info.worker_pid = 0;
 	info.busy = false;
-	info.next_attempt_at = GetCurrentTimestamp() +
-		Max(next_start_ms - monotonic_ms(), 0) * INT64CONST(1000);
+	info.next_attempt_at = GetCurrentTimestamp() + Max(pause_ms, 0) * INT64CONST(1000);
 	scru64_mailbox_set_info(&info);
 }
 

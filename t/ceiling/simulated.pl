@@ -15,8 +15,7 @@ use Scru64Test;
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
 
-my ($version) = run_command([ $ENV{PG_CONFIG} || 'pg_config', '--version' ]);
-plan skip_all => "the simulator is of PostgreSQL 15, not of $version" if $version !~ /^PostgreSQL 15\b/;
+plan skip_all => 'the simulator is in 64 bits' if length(pack('p', 'a')) != 8;
 plan skip_all => 'no clock can be set' if !can_set_clock();
 
 my $dir = PostgreSQL::Test::Utils::tempdir();

@@ -56,6 +56,7 @@ draw_swarm(void)
 	swarm.watermarks = PICK(0, 10, 30, 60);
 	swarm.has_standby = one_in(3);
 	swarm.has_worker = one_in(4);
+	MyBgworkerEntry->bgw_restart_time = one_in(3) ? 5 : BGW_NEVER_RESTART;	/* 5: preloaded */
 	swarm.lease_ticks = PICK(8, 40, 400, 2000);
 	swarm.realm_nodes = PICK(1, 1, 4);
 	if (one_in(8))

@@ -94,7 +94,7 @@ print_line(const char *fmt,...)
 {
 	va_list		arguments;
 
-	printf("%8" INT64_MODIFIER "u %12.6f %d: ", steps, (double) now_ns / SEC, me != NULL ? me->number : -1);
+	printf("%8" PRIu64 " %12.6f %d: ", steps, (double) now_ns / SEC, me != NULL ? me->number : -1);
 	va_start(arguments, fmt);
 	vprintf(fmt, arguments);
 	va_end(arguments);

@@ -39,7 +39,7 @@ SyncRepConfigData *SyncRepConfig = NULL;
 MemoryContext TopTransactionContext = (MemoryContext) 0, TopMemoryContext = (MemoryContext) 1;
 SERVER_LOCAL static LWLockPadded main_locks[NUM_INDIVIDUAL_LWLOCKS] = {{{0}}};
 LWLockPadded *MainLWLockArray = main_locks;
-SERVER_LOCAL PGPROC procs[MAX_PROCESSES + MAX_PREPARED] = {{{0}}};
+SERVER_LOCAL PGPROC procs[MAX_PROCESSES + MAX_PREPARED] = {0};
 PROC_HDR   *ProcGlobal = &(PROC_HDR) {.allProcs = procs};
 PGPROC	   *PreparedXactProcs = &procs[MAX_PROCESSES];
 int			MaxBackends = MAX_PROCESSES, max_prepared_xacts = MAX_PREPARED, max_wal_senders = 1;
@@ -96,8 +96,9 @@ errfinish(const char *file, int line, const char *function)
 
 FN(void, raise_error, (int code, const char *message),
    error_code = code; error_message = message; errfinish("", 0, "postgres"); abort();)
-FN(void, ExceptionalCondition, (const char *condition, const char *type, const char *file, int line),
-   violation("assertion in %s: %s", file, condition); abort();)
+/* PostgreSQL 15 has the type of the condition before the file. */
+FN(void, assertion_failed, (const char *condition, const char *type, const char *file),
+   violation("assertion in %s: %s", strcmp(type, "FailedAssertion") == 0 ? file : type, condition); abort();)
 
 /* What the Makefile has in place of many functions: NOT_CALLED, RETURN_0, RETURN_1 */
 FN(void, not_simulated, (void), fputs("a function is called that is not simulated\n", stderr); abort();)
@@ -154,6 +155,20 @@ ShmemInitStruct(const char *name, Size size, bool *found)
 	*found = segment_names[i] != NULL;
 	segment_names[i] = name;
 	return shared_memory[i];
+}
+
+/* From PostgreSQL 17 on; from 19 on, init() has the last argument, too. */
+void *
+named_segment(const char *name, Size size, void (*init) (void *, void *), bool *found, void *argument)
+{
+	void	   *memory;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	memory = ShmemInitStruct(name, size, found);
+	if (!*found)
+		init(memory, argument);
+	LWLockRelease(AddinShmemInitLock);
+	return memory;
 }
 
 /*
@@ -262,7 +277,7 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock, bool dont_w
 	return page_locks++ > 0 ? LOCKACQUIRE_ALREADY_HELD : LOCKACQUIRE_OK;
 }
 
-FN(bool, LockHeldByMe, (const LOCKTAG *tag, LOCKMODE mode), return page_owner == me && page_mode == mode;)
+FN(bool, page_lock_is_held, (const LOCKTAG *tag, LOCKMODE mode), return page_owner == me && page_mode == mode;)
 FN(static void, unlock_page, (void), page_owner = NULL; page_locks = 0; wake(&page_owner);)
 
 bool
@@ -297,7 +312,7 @@ check_wait(void)
 int
 WaitLatch(Latch *latch, int events, long timeout_ms, uint32 wait_event)
 {
-	int64		until = now_ns + timeout_ms * MS;
+	int64		until = events & WL_TIMEOUT ? now_ns + timeout_ms * MS : NEVER;
 
 	check_wait();
 	while (!latch->is_set && now_ns < until)
@@ -348,7 +363,7 @@ GetTopFullTransactionId(void)
 
 FN(void, RegisterXactCallback, (XactCallback callback, void *argument), xact_callback = callback;)
 FN(TransactionId, GetTopTransactionIdIfAny, (void), return MyProc->xid;)
-FN(bool, TransactionIdPrecedes, (TransactionId a, TransactionId b), return (int32) (a - b) < 0;)
+FN(bool, xid_precedes, (TransactionId a, TransactionId b), return (int32) (a - b) < 0;)
 FN(int, xidComparator, (const void *a, const void *b),
    TransactionId left = *(const TransactionId *) a; TransactionId right = *(const TransactionId *) b;
    return (left > right) - (left < right);)
@@ -356,8 +371,8 @@ FN(FullTransactionId, ReadNextFullTransactionId, (void),
    scheduling_point(); return FullTransactionIdFromU64(next_xid);)
 FN(bool, ActiveSnapshotSet, (void), return true;)
 FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
-FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it),
-   return CppAsString2(PG_VERSION_NUM);)
+/* server_version_num, whatever the headers are of */
+FN(const char *, GetConfigOption, (const char *name, bool missing_ok, bool restrict_it), return "180000";)
 /* now and then so great that the counter is soon full */
 FN(uint32, pg_prng_uint32, (pg_prng_state *state),
    return one_in(6) && !is_script ? PG_UINT32_MAX : rnd(PG_UINT32_MAX);)
@@ -437,7 +452,6 @@ begin_process(void)
 	shared_parts_define(parts, lengthof(parts), false);
 	used[me->number][0] = used[me->number][1] = 0;
 	MyProc = &procs[me->number];
-	compat_proc_number(MyProc) = me->number;
 	MyProcPid = MyProc->pid = me->number + 1;
 	MyLatch = &MyProc->procLatch;
 	MyLatch->is_set = is_canceled[me->number] = false;

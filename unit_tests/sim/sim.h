@@ -13,6 +13,7 @@
 
 #include "pg_compat.h"
 
+#include <inttypes.h>
 #include <time.h>
 #include <ucontext.h>
 

@@ -83,14 +83,18 @@ ceiling_at(XLogRecPtr lsn)
 XLogRecPtr
 log_newpage_buffer(Buffer number, bool is_standard)
 {
+	XLogRecPtr	lsn;
+
 	scheduling_point();
 	if (CritSectionCount == 0)
 		violation("a record outside of a critical section");
-	PageSetLSN((Page) buffer, wal_insert(RECORD_CEILING, -1, 0));
+	lsn = wal_insert(RECORD_CEILING, -1, 0);
+	/* in 15 a macro, which has its argument twice */
+	PageSetLSN((Page) buffer, lsn);
 	trace("the ceiling " UINT64_FORMAT " is in the WAL", ceiling_of(buffer));
 	ceiling_is_written(ceiling_of(buffer));
 	scheduling_point();
-	return PageGetLSN((Page) buffer);
+	return lsn;
 }
 
 void
@@ -159,12 +163,14 @@ FN(bool, smgrexists, (SMgrRelation reln, ForkNumber fork), do_io("smgrexists()")
 FN(BlockNumber, smgrnblocks, (SMgrRelation reln, ForkNumber fork),
    do_io("smgrnblocks()"); return file.has_page;)
 FN(void, smgrcreate, (SMgrRelation reln, ForkNumber fork, bool is_redo), do_io("smgrcreate()");)
-FN(void, smgrextend, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page, bool skip_fsync),
+FN(void, extend_file, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page, bool skip_fsync),
    do_io("smgrextend()"); file.has_page = true; memcpy(file.page, page, BLCKSZ);)
-FN(void, smgrread, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page),
+FN(void, read_file, (SMgrRelation reln, ForkNumber fork, BlockNumber number, char *page),
    do_io("smgrread()"); memcpy(page, file.page, BLCKSZ);)
+FN(void, smgrreadv, (SMgrRelation reln, ForkNumber fork, BlockNumber number, void **pages, BlockNumber n),
+   read_file(reln, fork, number, pages[0]);)
 FN(Oid, RelidByRelfilenumber, (Oid space, Oid number), scheduling_point(); return InvalidOid;)
-FN(void, LockBuffer, (Buffer number, int mode),
+FN(void, lock_page, (Buffer number, int mode),
    LWLockAcquire(&content_lock, mode == BUFFER_LOCK_EXCLUSIVE ? LW_EXCLUSIVE : LW_SHARED);)
 FN(void, UnlockReleaseBuffer, (Buffer number), LWLockRelease(&content_lock);)
 FN(void, PageInit, (Page page, Size size, Size special),
@@ -179,7 +185,7 @@ ReadBufferWithoutRelcache(RelFileLocator locator, ForkNumber fork, BlockNumber n
 		memcpy(buffer, file.page, BLCKSZ);
 	is_read = true;
 	if (mode == RBM_ZERO_AND_LOCK)
-		LockBuffer(1, BUFFER_LOCK_EXCLUSIVE);
+		lock_page(1, BUFFER_LOCK_EXCLUSIVE);
 	return 1;
 }
 
