@@ -24,14 +24,14 @@ sub text_of
 sub mutants
 {
 	my ($top) = @_;
-	my (@mutants, %by_name);
+	my @mutants;
 
 	foreach my $line (grep { !/^(#|$)/ } split(/\n/, text_of("$top/heavy/mutants/table")))
 	{
 		my ($name, $finder, $place, $old, $new, $why_not) = split(/\t/, $line);
 
-		push @mutants, $by_name{$name} = { name => $name, finder => $finder, why_not => $why_not, edits => [] } if !$by_name{$name};
-		push @{ $by_name{$name}{edits} }, [ $place, $old, $new // '' ];
+		push @mutants, { name => $name, finder => $finder, why_not => $why_not, edits => [] } if $name ne '';
+		push @{ $mutants[-1]{edits} }, [ $place, $old, $new // '' ];
 	}
 	return @mutants;
 }
@@ -46,7 +46,7 @@ sub realm_function
 }
 
 # The files of folders of sources, or the functions, that a mutant changes, with their new texts.
-# Dies if a place does not have the old text once, blanks aside.
+# Dies if a place does not have the old text once, blanks aside, or if the new text is the old one.
 sub broken
 {
 	my ($mutant, $top, @folders) = @_;
@@ -59,6 +59,7 @@ sub broken
 
 		$text{$place} //= $mutant->{finder} =~ /^realm / ? realm_function($top, $place) : text_of(grep { -e } map { "$_/$place" } @folders);
 		die "$mutant->{name}: $place does not have \"$old\" once\n" if 1 != (() = $text{$place} =~ /$pattern/g);
+		die "$mutant->{name}: the new text of $place is the old one\n" if join(' ', split(' ', $new)) eq join(' ', split(' ', $old));
 		$text{$place} =~ s/$pattern/$new/;
 	}
 	return %text;
