@@ -146,14 +146,14 @@ run_quietly()
 	fi
 }
 
-# Wait until a command holds; false if it does not within so many seconds.
+# Wait until a command holds; false, and a line that says so, if it does not within so many seconds.
 wait_until()
 {
-	local end=$((SECONDS + $1))
+	local seconds=$1 end=$((SECONDS + $1))
 
 	shift
 	until "$@"; do
-		((SECONDS < end)) || return 1
+		((SECONDS < end)) || { say "waited for $seconds seconds in vain: $*" >&2 && return 1; }
 		sleep 0.2
 	done
 }

@@ -103,7 +103,7 @@ end_load()
 # It ends by itself when the server is stopped.
 await_load()
 {
-	wait_until 300 fails kill -0 "$load" 2>/dev/null || true
+	wait_until 300 fails kill -0 "$load" 2>/dev/null || die "the load does not end"
 	end_load
 }
 
