@@ -183,7 +183,30 @@ foreach my $long (
 	like($err, qr/ERROR:  22023: /, 'which is one') if $long !~ /revoke/;
 }
 cmp_ok((-s $realm->logfile) - $log, '<', 10000, 'and little in the log');
-
 $session->quit;
+
+#
+# The clock is set back between the call and the commit, which then waits.  What measures how long a transaction
+# is open goes on, on a server that is started anew.
+#
+$realm->stop;
+start_server($realm);
+($holder, $session, $late) = map { open_session($realm) } 1 .. 3;
+set_parameter($realm, 'synchronous_standby_names', 'missing');
+$realm->safe_psql('postgres', 'CHECKPOINT');
+$session->query_safe('BEGIN; CREATE TABLE what_is_written_then (); NOTIFY x');
+start_statement($session, 'COMMIT');
+waits_for($realm, $session, 'SyncRep') or die 'no commit waits for a standby';
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+start_statement($late, "SELECT count(*), pg_notify('x', ''), pg_advisory_lock_shared(1) FROM $calls{lease}");
+waits_for($realm, $late, 'advisory') or die 'the session does not wait';
+move_on(-3600);
+$holder->query_safe('SELECT pg_advisory_unlock(1)');
+waits_for($realm, $late, 'object') or die 'its commit does not wait';
+outlast($late, 16);
+($out, $err) = try_statement($late, 'SELECT 1');
+like($err, qr/ERROR:  57014: canceling statement/, 'a clock that is set back gives a commit no more time');
+set_parameter($realm, 'synchronous_standby_names', '');
+$_->quit foreach ($holder, $session, $late);
 $realm->stop;
 done_testing();
