@@ -155,7 +155,7 @@ check_ok($failing, 'no realm', 2, qr/this server has no lease of a node.*^lease 
 $failing->stop;
 
 my $workless = started('workless', "$realm\nmax_worker_processes = 0\n");
-insert_ok($workless, 'no worker', qr/There is no free slot for the lease worker/);
+insert_ok($workless, "no worker, $_", qr/There is no free slot for the lease worker/) foreach ('asked once', 'asked twice');
 check_ok($workless, 'no worker', 2, qr/this server has no lease of a node/);
 $workless->stop;
 
