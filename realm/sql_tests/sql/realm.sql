@@ -39,7 +39,7 @@ ROLLBACK;
 -- Short node_ids stay available: the smallest free block is taken.
 BEGIN;
 SELECT node_of(node_spec) FROM scru64_realm.lease(6, 'a', node_id => 1);
-SELECT node_of(node_spec) FROM scru64_realm.lease(8, 'b');
+SELECT node_of(node_spec) FROM scru64_realm.lease(8, repeat('b', 200));
 SELECT node_of(node_spec) FROM scru64_realm.lease(5, 'c');
 SELECT node_of(node_spec) FROM scru64_realm.lease(10, 'd');
 SELECT node_of(node_spec) FROM scru64_realm.lease(1, 'e');

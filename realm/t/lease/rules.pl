@@ -205,14 +205,16 @@ foreach my $case ([ 'ordered', '' ], [ 'ordered_preloaded', $preload ])
 
 	my $server = fleet_server($template, 'named', fleet_lines($realm) . $preload);
 	my $node = wait_for_lease($server);
+	my $another = 'x' x 200;
 
-	configure_server($server, "scru64.lease_holder = 'another'\n");
-	ok(wait_until(sub { lease_sql($server, 'holder') eq 'another' }), 'another name is shown');
+	# and its realm, in other letters
+	configure_server($server, "scru64.lease_holder = '$another'\nscru64.realm_id = '" . uc($realm->safe_psql('realm', 'SELECT scru64_realm.realm_id()')) . "'\n");
+	ok(wait_until(sub { lease_sql($server, 'holder') eq $another }), 'another name is shown');
 	is(lease_of($server), $node, 'the lease goes on');
 	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '$node'"), 'named', 'the realm has the old name');
 	$server->restart;
 	wait_for_lease($server);
-	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '" . lease_of($server) . "'"), 'another', 'until the next lease');
+	is($realm->safe_psql('realm', "SELECT holder FROM scru64_realm.leases WHERE node = '" . lease_of($server) . "'"), $another, 'until the next lease');
 	$server->stop;
 }
 done_testing();
