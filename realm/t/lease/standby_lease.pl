@@ -113,7 +113,7 @@ $node = held_by($standby);
 ok($node ne '' && $node ne $before, "started again: another one, $before, $node");
 
 configure_server($standby, "scru64.realm = ''\n");
-ok(wait_until(sub { $realm->safe_psql('realm', "SELECT count(*) FROM scru64_realm.leases WHERE holder = 'standby_1'") eq 0 }), 'without a realm, it releases the lease');
+ok(wait_until(sub { $realm->safe_psql('realm', "SELECT released_at IS NOT NULL FROM scru64_realm.ledger WHERE holder = 'standby_1' AND node_id || '/' || node_id_size = '$node'") eq 't' }), 'without a realm, it releases the lease');
 crash($standby);
 configure_server($standby, fleet_lines($realm));
 $node = held_by($standby);
