@@ -143,6 +143,18 @@ SKIP:
 			"$leased configured, which was leased");
 	}
 	is($refused->safe_psql('postgres', "SET scru64.node_spec = '4002/12'; SELECT scru64_generate() IS NOT NULL"), 't', 'another one configured');
+	my $session = open_session($refused);
+	my $node = '4001/12';
+	foreach my $n (1 .. 63)
+	{
+		$session->query_safe("ALTER SYSTEM SET scru64.lease_within = '@{[2 + $n % 2]}/4'");
+		$session->query_safe('SELECT pg_reload_conf()');
+		$node = wait_until(sub { my $now = $session->query_safe('SELECT node_spec FROM scru64_lease()'); $now ne '' && $now ne $node && $now }, 0.02);
+	}
+	is($session->query_safe("SET scru64.node_spec = '$first'; SELECT scru64_generate() IS NOT NULL"), 't', "$first configured, after which it has leased 64 others");
+	like((try_generate($refused, "SET scru64.node_spec = '4001/12'; "))[1], qr{node 4001/12 overlaps node 4001/12}, 'and 4001/12, after which it has leased 63');
+	$session->query_safe('ALTER SYSTEM RESET scru64.lease_within');
+	$session->quit;
 	configure_server($refused, fleet_lines($realm, lease_within => ''));
 }
 
