@@ -227,7 +227,7 @@ $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replicatio
   or die 'no synchronous standby';
 
 move_clock(60_000);
-@clients = map { session_of('8/12') } (1 .. 8);
+@clients = map { session_of('8/12', "synchronous_commit = $_") } ('on', ('remote_apply') x 7);
 # of the same node, so that it enters ticks for the others
 my $local = session_of('8/12', 'synchronous_commit = local');
 foreach my $pause (60_000, 3_600_000)
@@ -248,6 +248,7 @@ foreach my $tick (1 .. 10)
 	move_clock($tick_ms);
 }
 move_clock(1000);
+my $began = time();
 start_next($_) foreach @clients;
 ok(waits_for($node, $_, 'Standby'), 'then they wait for it') foreach @clients;
 wait_logged_ok(0, 'the log says so, and that the standby is there');
@@ -263,9 +264,12 @@ foreach (1 .. 3)
 	move_clock(10_000);
 	like(next_id($local), qr/^\d+$/, 'the local session goes on');
 }
+$standby->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+$standby->poll_query_until('postgres', "SELECT pg_get_wal_replay_pause_state() = 'paused'") or die 'the replay is not paused';
 release_flushes($standby);
 my @ids = map { end_next($_) } @clients[ 1 .. 7 ];
-is(scalar(grep { /^\d+$/ } @ids), 7, 'they get their IDs when it has answered') or diag("@ids");
+is(scalar(grep { /^\d+$/ } @ids), 7, 'they get their IDs when it has flushed the ceiling, and not replayed it') or diag("@ids");
+cmp_ok(scalar(logged($node, 'sessions wait until synchronous standbys')), '<=', 1 + (time() - $began) / 60, 'the log has a line a minute for all of them');
 check_well_ok('the standby has answered');
 
 # Whoever has cancelled its wait, or has none, pays for nobody else.
@@ -298,17 +302,8 @@ check_well_ok('there is to be no standby');
 move_clock(60_000);
 check_well_ok('there is to be no standby, and the next ID needs a raise');
 
-# A ceiling from before there was to be a standby: it has it, and nothing to answer to.
-$standby->append_conf('postgresql.conf', 'wal_receiver_status_interval = 0');
-start_server($standby);
-catch_up($node, $standby);
-move_clock(60_000);
-like(next_id($local), qr/^\d+$/, 'no synchronous standby: an ID');
-set_parameter($node, 'synchronous_standby_names', 'standby', @clients[ 2 .. 3 ]);
-like(next_id($clients[2]), qr/^\d+$/, 'there is one again: an ID');
-
 # synchronous_commit counts when the ID is generated: inside a function with SET, the function's.
-$standby->stop('immediate');
+set_parameter($node, 'synchronous_standby_names', 'standby', $clients[3]);
 $clients[3]->query_safe(q(
 SET synchronous_commit = local;
 CREATE FUNCTION pg_temp.generate_local() RETURNS scru64 LANGUAGE plpgsql SET synchronous_commit = local AS 'BEGIN RETURN scru64_generate(); END';
@@ -336,6 +331,22 @@ ok(waits_for($node, $last, 'Standby'), 'the standby is gone: a session waits');
 wait_logged_ok(1, 'the log says that the standby is missing');
 set_parameter($node, 'synchronous_standby_names', '');
 like(end_next($last), qr/^\d+$/, 'and what the hint says ends the wait');
+
+# A standby that has flushed the ceiling, and has reported this before it was to be synchronous.  It reports
+# again when it receives WAL, which nothing else writes on a server that is idle and whose clock stands.
+$standby->append_conf('postgresql.conf', "wal_receiver_status_interval = '1h'");
+start_server($standby);
+catch_up($node, $standby);
+$node->wait_for_catchup($standby, 'flush');
+set_parameter($node, 'synchronous_standby_names', 'another');
+check_waits_ok(qr/Missing: 1 of 1/, 'another standby is to be synchronous');
+set_parameter($node, 'synchronous_standby_names', 'standby', $last);
+$node->poll_query_until('postgres', "SELECT sync_state = 'sync' FROM pg_stat_replication") or die 'no synchronous standby';
+# which has entered no tick
+$last->query_safe("SET statement_timeout = '60s'; SET scru64.node_spec = '9/12'");
+like(next_id($last), qr/^\d+$/, 'a session that waits has it report again');
+$standby->stop('immediate');
+set_parameter($node, 'synchronous_standby_names', '', $last);
 
 # A statement that began before there was to be a standby: its session does not know the setting.
 move_clock(60_000);
