@@ -163,14 +163,6 @@ compat_sync_standbys_are_flags(int server_version)
 #define compat_lxid(proc) ((proc)->lxid)
 #endif
 
-/* Does this process hold a heavyweight lock? */
-#include "storage/lock.h"
-#if PG_VERSION_NUM >= 170000
-#define compat_lock_is_held(tag, mode) LockHeldByMe(tag, mode, false)
-#else
-#define compat_lock_is_held(tag, mode) LockHeldByMe(tag, mode)
-#endif
-
 /* May a role execute a function? */
 #include "utils/acl.h"
 #if PG_VERSION_NUM >= 160000

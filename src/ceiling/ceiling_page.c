@@ -205,7 +205,6 @@ copy_page(char *copy)
 	SMgrRelation file = open_file();
 	Buffer		buffer;
 
-	Assert(compat_lock_is_held(&ceiling_lock, ExclusiveLock));
 	check_size();
 	if (!has_page(file))
 		return false;
@@ -324,7 +323,6 @@ ceiling_page_write(uint64 ceiling)
 	Buffer		buffer;
 	XLogRecPtr	lsn;
 
-	Assert(compat_lock_is_held(&ceiling_lock, ExclusiveLock));
 	Assert(ceiling <= SCRU64_LAST_TIMESTAMP);
 	provide_page();
 	/* this does not read the page, so a damaged one does not matter */

@@ -164,7 +164,6 @@ close_past(uint64 now)
 	for (int i = 0; i < NODE_SLOTS; i++)
 		first = least_of(first, close_past_of_slot(&node_slots->slots[i], &view));
 	closed_below = watermark_closed_below(&view, first);
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	watermark->closed_tick = Max(watermark->closed_tick, scru64_get_timestamp(closed_below - 1));
 	return closed_below;
 }
@@ -275,7 +274,6 @@ find_watermark(SnapshotPosition position)
 		found = restarts == watermark->restarts;
 		if (found)
 		{
-			Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 			watermark->highest = Max(watermark->highest, present.watermark);
 			watermark_remember(&watermark->answers, present.position, present.watermark);
 			best = watermark_best(&watermark->answers, position);

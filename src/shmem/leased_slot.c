@@ -81,7 +81,6 @@ scru64_leased_resume(HeldLease *lease)
 bool
 leased_overlaps(Scru64Node node, NodeReport *conflict)
 {
-	Assert(LWLockHeldByMe(&node_slots->lock));
 	for (int i = 0; i < LEASED_NODES; i++)
 	{
 		NodeKey		key = leased->nodes[i];
@@ -129,7 +128,6 @@ leased_restart(void)
 static bool
 overlaps_configured(Scru64Node node)
 {
-	Assert(LWLockHeldByMe(&node_slots->lock));
 	for (int i = 0; i < NODE_SLOTS + PARKED_NODES; i++)
 	{
 		NodeKey		other = i < NODE_SLOTS ?
@@ -174,7 +172,6 @@ start_leased(const HeldLease *lease, uint64 timestamp)
 static uint64
 last_leased_tick(void)
 {
-	Assert(LWLockHeldByMe(&node_slots->lock));
 	return Min(scru64_get_timestamp(leased->evicted_id), node_slots->floor);
 }
 

@@ -31,7 +31,6 @@ find_slot(NodeKey key)
 static void
 forget_parked(int entry)
 {
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	if (node_slots->parked_keys[entry] != 0)
 		slots_raise_floor(node_slots->parked_ids[entry]);
 	node_slots->parked_keys[entry] = 0;
@@ -61,7 +60,6 @@ park_node(NodeKey key, uint64 state)
 static uint64
 recall_parked(NodeKey key)
 {
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	for (int i = 0; i < PARKED_NODES; i++)
 	{
 		if (node_slots->parked_keys[i] == key)

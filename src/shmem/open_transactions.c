@@ -261,7 +261,6 @@ note_prepared(uint64 xid, uint64 bound)
 		entry++;
 	if (entry == transactions->n_prepared)
 		elog(ERROR, "no entry for a prepared transaction that has issued IDs");
-	Assert(LWLockHeldByMeInMode(&transactions->lock, LW_EXCLUSIVE));
 	prepared[entry] = (PreparedWriter) {.xid = xid, .bound = bound};
 	LWLockRelease(&transactions->lock);
 }

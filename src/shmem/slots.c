@@ -129,7 +129,6 @@ slots_make_start(uint64 timestamp)
 {
 	uint32		serial = node_slots->next_serial++;
 
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	if (serial == SCRU64_MAX_NODE_CTR)
 	{
 		node_slots->next_serial = 0;
@@ -153,7 +152,6 @@ slots_restart_watermark(uint64 tick)
 {
 	Watermark  *watermark = &node_slots->watermark;
 
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	watermark->closed_tick = tick;
 	watermark->restarts++;
 	watermark->highest = Min(watermark->highest, scru64_compose(tick + 1, 0));
@@ -207,7 +205,6 @@ slot_progress(const NodeSlot *slot, uint64 state)
 uint64
 slot_evict(NodeSlot *slot)
 {
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	pg_atomic_write_u32(&slot->key, 0);
 	return slot_progress(slot, pg_atomic_exchange_u64(&slot->state, NODE_STATE_CHANGING));
 }
@@ -237,7 +234,6 @@ slot_give(NodeSlot *slot, NodeKey key, uint64 progress)
 	uint64		state = may_continue(progress) ? progress :
 		slots_start_above_closed(node_slots->floor);
 
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	slot->progress = progress;
 	pg_write_barrier();
 	pg_atomic_write_u64(&slot->state, state);
@@ -251,7 +247,6 @@ slot_give(NodeSlot *slot, NodeKey key, uint64 progress)
 void
 slots_raise_floor(uint64 state)
 {
-	Assert(LWLockHeldByMeInMode(&node_slots->lock, LW_EXCLUSIVE));
 	if (node_state_is_id(state))
 		node_slots->floor = Max(node_slots->floor, node_state_tick(state));
 }

@@ -14,6 +14,7 @@
 #include "storage.c"
 #include "workload.c"
 #include "worker.c"
+#include "lockset.c"
 
 #define MAX_INCARNATIONS 12
 

@@ -277,7 +277,6 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool is_session_lock, bool dont_w
 	return page_locks++ > 0 ? LOCKACQUIRE_ALREADY_HELD : LOCKACQUIRE_OK;
 }
 
-FN(bool, page_lock_is_held, (const LOCKTAG *tag, LOCKMODE mode), return page_owner == me && page_mode == mode;)
 FN(static void, unlock_page, (void), page_owner = NULL; page_locks = 0; wake(&page_owner);)
 
 bool

@@ -99,6 +99,7 @@ static Swarm swarm;
 /* Used before they are defined */
 extern XLogRecPtr flushed, standby_flushed;
 extern void events(void);
+extern void check_atomic(volatile Atomic *at, const void *code);
 extern void release_view(const volatile void *lock);
 extern void check_nothing_held(void);
 extern uint64 ceiling_at(XLogRecPtr lsn);

@@ -150,11 +150,15 @@ run_standby(void)
  * The file and its buffer
  */
 
+FN(static bool, page_is_locked, (void), return page_owner == me && page_mode == ExclusiveLock;)
+
 static void
 do_io(const char *what)
 {
 	scheduling_point();
 	must_be_quiet(what);
+	if (!page_is_locked())
+		violation("%s without the lock of the page", what);
 	if (one_in(swarm.fail_1in))
 		raise_error(ERRCODE_IO_ERROR, what);
 }
