@@ -12,8 +12,9 @@
  *	- No ceiling is written that a clock of before scru64_set_ceiling() asks for, nor again and
  *	  again in a call.
  *
- * The rest (all calls end, no lock is left, nothing raises or waits under a lock) is where it
- * happens: schedule.c and server.c.
+ * The rest is where it happens: schedule.c and server.c (all calls end, no lock is left, nothing
+ * raises or waits under a lock), lockset.c, and worker.c (the worker gets leases, renews and
+ * releases them).
  *
  * IDs go back where the pages say so: after scru64_set_ceiling() to a time before them, and in
  * another history.  Those of before are forgotten then.  What is under way at such a time is
@@ -220,7 +221,8 @@ got_id(uint64 id, int transaction)
 	bool		counts;
 
 	note_restarts();
-	counts = call_set_count == set_count;
+	/* the pages say that no node of a realm is to be configured */
+	counts = call_set_count == set_count && key != swarm.configured_key;
 	trace("ID of tick " UINT64_FORMAT ", node_ctr %06x, node %u/%u%s", tick,
 		  (uint32) id & SCRU64_MAX_NODE_CTR, node.node_id, node.node_id_size,
 		  counts ? "" : ": does not count");

@@ -89,6 +89,13 @@ draw_swarm(void)
 		swarm.nodes[i].node_id_size = (uint8) size;
 		swarm.nodes[i].node_id = ((uint32) (i + 1) << (size - 20 + rnd(2))) & (((uint32) 1 << size) - 1);
 	}
+	if (swarm.has_worker && swarm.realm_nodes > 1 && one_in(2))
+	{
+		swarm.realm_nodes = 2;
+		swarm.n_nodes = 1 + rnd(2);
+		swarm.nodes[0] = realm_node(0);
+		swarm.configured_key = node_key(swarm.nodes[0]);
+	}
 	max_prepared_xacts = one_in(3) ? 0 : MAX_PREPARED;
 	steps_left = (uint64) PICK(2000, 10000, 30000);
 }

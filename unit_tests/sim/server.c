@@ -45,6 +45,7 @@ PGPROC	   *PreparedXactProcs = &procs[MAX_PROCESSES];
 int			MaxBackends = MAX_PROCESSES, max_prepared_xacts = MAX_PREPARED, max_wal_senders = 1;
 BackgroundWorker *MyBgworkerEntry = &(BackgroundWorker) {.bgw_restart_time = BGW_NEVER_RESTART};
 
+SERVER_LOCAL static int64 recovery_ends = 0;	/* a standby's worker runs before that */
 SERVER_LOCAL bool is_canceled[MAX_PROCESSES] = {0};
 uint64		next_xid, latest_completed;
 
@@ -314,6 +315,8 @@ WaitLatch(Latch *latch, int events, long timeout_ms, uint32 wait_event)
 	int64		until = events & WL_TIMEOUT ? now_ns + timeout_ms * MS : NEVER;
 
 	check_wait();
+	if (me->number == swarm.sessions)
+		worker_sleeps(events & WL_TIMEOUT ? timeout_ms : 0);
 	while (!latch->is_set && now_ns < until)
 		sleep_until(until, latch);
 	return latch->is_set ? WL_LATCH_SET : WL_TIMEOUT;
@@ -368,6 +371,7 @@ FN(int, xidComparator, (const void *a, const void *b),
    return (left > right) - (left < right);)
 FN(FullTransactionId, ReadNextFullTransactionId, (void),
    scheduling_point(); return FullTransactionIdFromU64(next_xid);)
+FN(bool, RecoveryInProgress, (void), return now_ns < recovery_ends;)
 FN(bool, ActiveSnapshotSet, (void), return true;)
 FN(Snapshot, GetActiveSnapshot, (void), return &active_snapshot;)
 /* server_version_num, whatever the headers are of */

@@ -86,6 +86,7 @@ typedef struct Swarm
 	bool		is_calm;		/* nothing makes IDs go back */
 	int64		lease_ticks;	/* the longest lease */
 	int64		realm_nodes;	/* 1: all sessions use it */
+	NodeKey		configured_key;	/* of a node of the realm that is configured, too, or 0 */
 	int64		burst;			/* scheduling points until another process runs */
 	int64		step_ns, flush_ms, max_jump;
 	int64		jump_1in, crash_1in, cancel_1in, set_1in, allowance_1in, standby_1in, stall_1in, signal_1in,
@@ -106,6 +107,7 @@ extern uint64 ceiling_at(XLogRecPtr lsn);
 extern bool waits_for_standby(void);
 extern bool realm_has_leased(NodeKey key, uint64 tick);
 extern void worker_main(void);
+extern void worker_sleeps(int64 ms);
 extern void recover_transactions(bool forks);
 
 #endif							/* SIM_H */

@@ -294,4 +294,6 @@ recover(bool forks, bool is_restore)
 	recover_transactions(forks);
 	if (forks)
 		forget_ids(true, !is_restore);
+	if (forks && !is_restore && swarm.has_worker && !one_in(3))
+		recovery_ends = now_ns + rnd_scale(MS, 60 * SEC);
 }

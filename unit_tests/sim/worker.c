@@ -4,8 +4,9 @@
  *		The process of the lease worker, libpq, and the realm, which never gives two leases of a
  *		window.
  *
- * The worker itself is that of src/.  A query takes its time, and may be lost, as may its
- * answer, or what it has changed.
+ * The worker itself is that of realm/worker/.  A query takes its time, and may be lost, as may its
+ * answer, or what it has changed.  Where the worker goes to sleep, worker_sleeps() asks whether the
+ * worker has done its work.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +18,13 @@
 #define MAX_LEASES		256
 #define FIELD_SIZE		40
 
+#define MAX_REPEATED	3		/* some of the answers are lost */
+
+/* Pauses of the worker, in ms; the longest is a third of the longest lease, and a tenth more */
+#define LONGEST_PAUSE	221000
+#define LONGEST_RETRY	61000
+#define SHORTEST_PAUSE	1100
+
 extern void scru64_start_lease_worker(Datum argument);
 extern void scru64_lease_main(void);
 
@@ -27,7 +35,12 @@ typedef struct Lease
 	Scru64Node	node;
 	uint64		start_tick, limit_tick;
 	uint64		last_id;		/* as reported; at first the one after which the lease begins */
+	uint64		told_limit;		/* as the realm has told the worker last; 0: it has not */
+	int			refusals;		/* that the worker was told */
 	bool		is_over;		/* it is neither renewed nor released */
+	bool		is_refused;		/* a renewal was refused */
+	bool		is_unused;		/* its node overlaps one that is configured */
+	bool		is_let_go;		/* released, or that was tried, or the worker does not know what it has */
 } Lease;
 
 /* What becomes of a query: up to QUERY_REFUSED it changes nothing; of those below, half do. */
@@ -39,11 +52,12 @@ typedef enum Fate
 
 HISTORY_LOCAL static Lease leases[MAX_LEASES] = {{0}};	/* from 1 on */
 HISTORY_LOCAL static int n_leases = 0, n_requests = 0;
+HISTORY_LOCAL static int n_calls = 0;	/* with a lease that is not renewed, and no request for another one */
 
 /* A connection; a lease is released over a second one while the first one is open. */
 struct pg_conn
 {
-	bool		is_used;
+	bool		is_used, is_asked;
 	ConnStatusType status;
 	PQnoticeReceiver receiver;
 	void	   *argument;		/* of the receiver */
@@ -58,6 +72,13 @@ PROCESS_LOCAL static PGconn connections[2] = {{0}};
 PROCESS_LOCAL static const char *severity = NULL, *sqlstate = NULL;
 PROCESS_LOCAL static int n_fields = 0;
 PROCESS_LOCAL static char fields[5][FIELD_SIZE] = {{0}};
+PROCESS_LOCAL static Lease *told = NULL, *refused = NULL;	/* what the answer that is being received is about */
+PROCESS_LOCAL static bool is_entering = false;	/* the realm's ID is asked for */
+
+/* What the worker has published last, and what it has not noticed of the time since the last answer */
+PROCESS_LOCAL static LeaseInfo published = {0};
+PROCESS_LOCAL static uint64 told_ms = 0, late_ms = 0;
+PROCESS_LOCAL static bool was_evicted = false, is_called = false;
 
 /* The worker's other variables */
 SERVER_LOCAL volatile sig_atomic_t ConfigReloadPending = false, ShutdownRequestPending = false;
@@ -102,6 +123,10 @@ FN(static uint64, first_id, (const Lease *lease),
    return scru64_compose(lease->start_tick, scru64_node_base(lease->node) | scru64_max_counter(lease->node));)
 
 /* The realm has nodes of each size, of which none overlaps another. */
+FN(static Scru64Node, realm_node, (uint32 i),
+   return ((Scru64Node) {.node_id_size = (uint8) (MIN_SIZE + i),
+		   .node_id = (100 + MAX_REALM_NODES * i + rnd(swarm.realm_nodes)) << i});)
+
 static const char *
 grant(Lease *lease, int id, const char *const *params)
 {
@@ -110,8 +135,7 @@ grant(Lease *lease, int id, const char *const *params)
 	if (lease->id == id)
 		return NULL;
 	*lease = (Lease) {.id = id, .start_tick = realm_tick(), .limit_tick = new_limit(params[2])};
-	lease->node.node_id_size = (uint8) (MIN_SIZE + i);
-	lease->node.node_id = (100 + MAX_REALM_NODES * i + rnd(swarm.realm_nodes)) << i;
+	lease->node = realm_node(i);
 	lease->last_id = first_id(lease);
 	return find_lease(0, node_key(lease->node))->limit_tick >= realm_tick() ? "53400" : NULL;
 }
@@ -172,10 +196,127 @@ answer(const Lease *lease)
 	}
 }
 
+/* The lease that the worker holds; leases[0] if there is none. */
+static Lease *
+held_lease(void)
+{
+	int			i = published.node.node_id_size != 0 ? n_leases : 0;
+
+	while (i > 0 && (node_key(leases[i].node) != node_key(published.node) ||
+					 time_of_ns((int64) (leases[i].start_tick << SCRU64_TICK_SHIFT) * MS) != published.granted_at))
+		i--;
+	return &leases[i];
+}
+
+/* The worker renews a lease, or releases it. */
+static void
+let_go(Lease *lease, bool releases)
+{
+	if (releases && lease->is_unused)
+		violation("the lease of a node is released that is configured here");
+	lease->is_let_go = true;
+}
+
+/* The worker has failed to connect, or it has failed: what it does not hold need not be released any more. */
+static void
+let_go_others(void)
+{
+	for (int i = 1; i <= n_leases; i++)
+		leases[i].is_let_go |= &leases[i] != held_lease();
+}
+
+/* A lease, or its renewal, is refused for ever.  Returns the SQLSTATE. */
+FN(static const char *, refuse, (Lease *lease, bool is_told),
+   lease->is_refused = true; refused = is_told ? lease : NULL; return "55000";)
+
+/* The worker has got the realm's last answer. */
+static void
+note_answer(void)
+{
+	const Lease *held = held_lease();
+
+	if (told != NULL)
+	{
+		told->told_limit = told->limit_tick;
+		told->is_let_go = told->is_unused;
+		is_called = false;
+	}
+	if (refused != NULL && refused->id != 0 && ++refused->refusals > MAX_REPEATED)
+		violation("what the realm refuses for lease %u/%u is asked for again", refused->node.node_id,
+				  refused->node.node_id_size);
+	/* a lease that is not renewed any more is to be replaced */
+	if (is_entering && held->refusals > 0 && ++n_calls > MAX_REPEATED)
+		violation("lease %u/%u is not replaced", held->node.node_id, held->node.node_id_size);
+	told = refused = NULL;
+	is_entering = false;
+}
+
+/* The worker begins something else: it has got no answer. */
+static void
+forget_answer(void)
+{
+	if (told != NULL)
+		told->is_let_go = true;
+	told = refused = NULL;
+	is_entering = false;
+}
+
+FN(static bool, is_usual, (const Lease *lease),
+   return !lease->is_let_go && !lease->is_over && !lease->is_refused;)
+
+/* A new lease is asked for. */
+static void
+check_request(int size)
+{
+	const Lease *held = held_lease();
+
+	if (held->told_limit > realm_tick() && held->node.node_id_size == size && !held->is_refused &&
+		!held->is_over)
+		violation("a lease is asked for in place of one that the realm renews");
+}
+
+/*
+ * The worker goes to sleep.  It holds one lease at most, and has released all others.  Its sessions
+ * have what it has.  It wakes before that lease is half over; it does not know of the time that the
+ * last answer took.
+ */
+void
+worker_sleeps(int64 ms)
+{
+	NodeKey		key = node_key(published.node);
+	Lease	   *held = held_lease();
+	bool		is_evicted = key != 0 && node_slots->leased.key.value == 0 &&
+		!(published.is_standby_lease && RecoveryInProgress());
+
+	forget_answer();
+	for (int i = 1; i <= n_leases; i++)
+	{
+		const Lease *lease = &leases[i];
+
+		if (lease != held && lease->told_limit > realm_tick() && is_usual(lease))
+			violation("lease %u/%u is neither held nor released", lease->node.node_id, lease->node.node_id_size);
+	}
+	if (is_evicted && was_evicted)
+		violation("lease %u/%u is kept, and sessions do not have its node", held->node.node_id, held->node.node_id_size);
+	was_evicted = is_evicted;
+	is_called &= key == 0 || is_evicted;
+	if (ms > (is_called || published.failures > 0 ? LONGEST_RETRY : LONGEST_PAUSE))
+		violation("the worker sleeps for " INT64_FORMAT " ms%s", ms, is_called ? ", and was called" : "");
+	if (held->limit_tick <= realm_tick() || !is_usual(held))
+		return;
+	if (node_slots->leased.key.value == key && node_slots->leased.limit.value < held->told_limit)
+		violation("the lease was renewed to " UINT64_FORMAT ", and sessions have " UINT64_FORMAT, held->told_limit,
+				  node_slots->leased.limit.value);
+	if (swarm.is_calm && published.failures == 0 &&
+		ms > SHORTEST_PAUSE + (int64) (((held->limit_tick + 1) << SCRU64_TICK_SHIFT) - realm_ms() + late_ms) / 2)
+		violation("the worker sleeps for " INT64_FORMAT " ms, and does not renew its lease", ms);
+}
+
 /* Do what a query asks for, and forget it unless it lasts.  Returns an SQLSTATE, or NULL. */
 static const char *
-execute(const char *sql, const char *const *params, bool lasts)
+execute(const char *sql, const char *const *params, Fate fate)
 {
+	bool		lasts = fate == QUERY_DONE || (fate > QUERY_REFUSED && one_in(2));
 	bool		grants = strstr(sql, "realm.lease(") != NULL;
 	bool		renews = strstr(sql, "realm.renew(") != NULL;
 	int			id = params == NULL ? 0 : atoi(params[grants ? 4 : 0]);
@@ -185,10 +326,13 @@ execute(const char *sql, const char *const *params, bool lasts)
 
 	n_fields = grants ? 5 : renews || params == NULL ? 2 : 1;
 	snprintf(fields[0], FIELD_SIZE, "00000000-0000-4000-8000-00000000000%d", one_in(60));
+	is_entering = params == NULL && fate == QUERY_DONE;
 	if (params == NULL)
 		return NULL;
+	if (grants && lease->limit_tick <= realm_tick())
+		check_request(atoi(params[0]));
 	if ((lease->id != 0 || !grants) && (lease->is_over || lease->limit_tick <= realm_tick()))
-		return "55000";
+		return refuse(lease, fate == QUERY_DONE);
 	if (!grants)
 		note_last_id(&changed, params[renews ? 2 : 1]);
 	if (grants)
@@ -198,13 +342,18 @@ execute(const char *sql, const char *const *params, bool lasts)
 	else
 		release(&changed);
 	if (error != NULL)
-		return error;
+		return renews ? refuse(lease, fate == QUERY_DONE) : error;
 	trace("the realm %s lease %u/%u from " UINT64_FORMAT " to " UINT64_FORMAT "%s",
 		  grants ? "grants" : renews ? "renews" : "releases", changed.node.node_id, changed.node.node_id_size,
 		  changed.start_tick, changed.limit_tick, lasts ? "" : ", and forgets it");
 	answer(&changed);
+	if (lasts && lease->id == 0)
+		lease = &leases[++n_leases];
 	if (lasts)
-		*(lease->id != 0 ? lease : &leases[++n_leases]) = changed;
+		*lease = changed;
+	if (fate == QUERY_DONE && n_fields >= 2)
+		told = lease;
+	told_ms = realm_ms();
 	if (n_leases == MAX_LEASES - 1)
 		end_history();
 	return NULL;
@@ -245,7 +394,8 @@ FN(PGTransactionStatusType, PQtransactionStatus, (const PGconn *conn),
 FN(PQnoticeReceiver, PQsetNoticeReceiver, (PGconn *conn, PQnoticeReceiver receiver, void *argument),
    conn->receiver = receiver; conn->argument = argument; return NULL;)
 FN(int, PQsocket, (const PGconn *conn), return (int) (conn - connections);)
-FN(void, PQfinish, (PGconn *conn), if (conn != NULL) conn->is_used = false;)
+FN(void, PQfinish, (PGconn *conn),
+   if (conn != NULL) conn->is_used = false; if (conn != NULL && !conn->is_asked) let_go_others();)
 
 int
 WaitLatchOrSocket(Latch *latch, int events, pgsocket socket, long timeout_ms, uint32 wait_event)
@@ -267,11 +417,16 @@ PQsendQueryParams(PGconn *conn, const char *sql, int n, const Oid *types, const 
 	static const ExecStatusType error[] = {PGRES_FATAL_ERROR, 0};
 	Fate		fate = one_in(6) ? (Fate) rnd(QUERY_DONE) : QUERY_DONE;
 
-	if (conn->query_status != PQTRANS_IDLE)
+	conn->is_asked = conn->query_status == PQTRANS_IDLE;
+	if (!conn->is_asked)
 		return 0;
+	forget_answer();
+	if (strstr(sql, "realm.lease(") != NULL)
+		n_calls = 0;
+	else if (params != NULL)
+		let_go(find_lease(atoi(params[0]), 0), strstr(sql, "realm.release(") != NULL);
 	take_time();
-	sqlstate = fate == QUERY_REFUSED ? "55P03" :
-		execute(sql, params, fate == QUERY_DONE || (fate > QUERY_REFUSED && one_in(2)));
+	sqlstate = fate == QUERY_REFUSED ? "55P03" : execute(sql, params, fate);
 	conn->next_result = row;
 	severity = fate == QUERY_WARNED ? "WARNING" : "NOTICE";
 	conn->receiver(conn->argument, NULL);
@@ -295,9 +450,12 @@ FN(int, PQgetlength, (const PGresult *result, int row, int field), return (int) 
 PGresult *
 PQgetResult(PGconn *conn)
 {
+	if (*conn->next_result == PGRES_FATAL_ERROR && severity != NULL && strcmp(severity, "ERROR") == 0)
+		note_answer();
 	if (*conn->next_result != 0)
 		return (PGresult *) conn->next_result++;
 	conn->query_status = PQTRANS_IDLE;
+	note_answer();
 	return NULL;
 }
 
@@ -333,6 +491,10 @@ ProcessConfigFile(GucContext context)
 	scru64_lease_within = one_in(2) ? "0/1" : "";
 }
 
+/* The worker keeps such a lease: if it were released, another server would get the node, too. */
+FN(static bool, note_unused, (const HeldLease *lease, bool overlaps),
+   find_lease(atoi(lease->lease_id), 0)->is_unused |= overlaps; return !overlaps;)
+
 /*
  * A new lease that replaces none: its IDs may be below those before if a clock, the ceiling or the
  * allowance was set, or if the window may end before the next ID.
@@ -343,8 +505,43 @@ __wrap_scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_f
 	trace("lease %u/%u is activated", lease->node.node_id, lease->node.node_id_size);
 	if (!swarm.is_calm || now + allowance_ticks() >= lease->limit_tick)
 		begin_chain();
-	return scru64_leased_activate(lease, now, back_from);
+	return note_unused(lease, !scru64_leased_activate(lease, now, back_from));
 }
+
+bool
+__wrap_scru64_leased_activate_above(const HeldLease *lease, uint64 timestamp)
+{
+	bool		is_active = note_unused(lease, !scru64_leased_activate_above(lease, timestamp));
+
+	/* the worker leaves this one to its end, and another one to be renewed */
+	if (!is_active)
+		find_lease(atoi(lease->lease_id), 0)->is_let_go = true;
+	return is_active;
+}
+
+Replacement
+__wrap_scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
+{
+	Replacement result = scru64_leased_replace(lease, last_id);
+
+	(void) note_unused(lease, result == REPLACE_OVERLAPS);
+	return result;
+}
+
+/* All that the worker has done since the last answer counts as time that it may not have noticed. */
+void
+__wrap_scru64_mailbox_set_info(const LeaseInfo *info)
+{
+	published = *info;
+	if (told_ms != 0)
+		late_ms = realm_ms() - told_ms;
+	told_ms = 0;
+	scru64_mailbox_set_info(info);
+}
+
+FN(bool, __wrap_scru64_mailbox_was_called, (void),
+   bool called = scru64_mailbox_was_called(); is_called |= called && node_slots->leased.key.value == 0;
+   return called;)
 
 FN(void *, load_external_function, (const char *file, const char *name, bool is_needed, void **handle),
    return scru64_lease_main;)
@@ -360,6 +557,7 @@ signal_worker(void)
 		ShutdownRequestPending = true;
 	else
 		ConfigReloadPending = true;
+	n_calls = 0;				/* a signal ends a call */
 	SetLatch(&procs[swarm.sessions].procLatch);
 }
 
@@ -373,6 +571,7 @@ worker_main(void)
 	{
 		load_pristine();
 		begin_process();
+		let_go_others();
 		ConfigReloadPending = ShutdownRequestPending = false;
 		ProcessConfigFile(PGC_POSTMASTER);
 		transactions_watch();

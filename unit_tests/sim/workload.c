@@ -451,5 +451,7 @@ start_workload(void)
 	{
 		if (one_in(3) && !is_script)
 			processes[i].stalled_until = now_ns + rnd_scale(MS, 10 * SEC);
+		if (i < swarm.sessions)
+			processes[i].stalled_until = Max(processes[i].stalled_until, recovery_ends);
 	}
 }
