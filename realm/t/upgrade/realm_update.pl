@@ -20,7 +20,7 @@ plan skip_all => 'there is no make' if system('command -v make >/dev/null 2>&1')
 
 my $sources = copy_sources();
 my %this = built_scripts($sources);
-my ($this) = map { /--(.*)\.sql/ } keys %this;
+my ($this) = map { /^\w+--([\d.]+)\.sql$/ } keys %this;
 my $later = '1.99';
 
 sub change
@@ -143,7 +143,7 @@ SELECT line FROM (
 	FROM o JOIN pg_attribute AS a ON a.attrelid = o.objid AND o.classid = 'pg_class'::regclass LEFT JOIN pg_attrdef AS d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
 	WHERE a.attnum > 0
 	UNION ALL
-	SELECT format('%s %s', c.conrelid::regclass, pg_get_constraintdef(c.oid)) FROM o JOIN pg_constraint AS c ON c.conrelid = o.objid
+	SELECT format('%s %s %s', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid)) FROM o JOIN pg_constraint AS c ON c.conrelid = o.objid
 	UNION ALL
 	SELECT pg_get_indexdef(x.indexrelid) FROM o JOIN pg_index AS x ON x.indrelid = o.objid
 	UNION ALL
