@@ -514,7 +514,7 @@ copy_checkout()
 	mkdir -p "$1"
 	tar -C "$top" --exclude-vcs --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.a' --exclude='./realm/scru64_realm--*.sql' \
 		--exclude=./unit_tests/build --exclude=./unit_tests/sim/build --exclude=results --exclude=tmp_check -cf - . |
-		tar -C "$1" --no-same-owner -xf -
+		tar -C "$1" --no-same-owner -xf - || die "the checkout changed while it was copied: run this again"
 }
 
 # The same, to a folder of the server's user

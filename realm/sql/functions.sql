@@ -785,10 +785,11 @@ BEGIN
 END
 $$;
 
--- A lease that had ended when leases were lost, and was not changed since, is not revived,
--- wherever the clock is now: the next lease of its node may be lost. That one began after
--- occupied_until, by a clock that was ahead of this one by less than the guard time that the
--- lease has, occupied_until - expires_at, or by less than 30 seconds if that is more.
+-- A lease that had ended when leases were lost is not revived, wherever the clock is now: the
+-- next lease of its node may be lost. That one began after occupied_until, by a clock that was
+-- ahead of this one by less than the guard time that the lease has, occupied_until - expires_at,
+-- or by less than 30 seconds if that is more. Leases since then end later: none is granted before
+-- granting_from, which is more than 30 seconds after noticed_at.
 CREATE OR REPLACE FUNCTION check_renewable(lease ledger) RETURNS void LANGUAGE plpgsql
 	SET search_path = pg_catalog, scru64_realm, scru64_realm_internal, pg_temp
 AS $$
@@ -801,8 +802,7 @@ BEGIN
 				DETAIL = format('The owner of the realm has revoked it at %s. It lasts until %s.',
 								lease.revoked_at, lease.expires_at),
 				HINT = 'Get a new one from scru64_realm.lease(), if the owner lets you.';
-	ELSIF lease.clock_reading <= noticed_at AND
-			least(lease.expires_at, lease.occupied_until - interval '30 s') <= noticed_at THEN
+	ELSIF least(lease.expires_at, lease.occupied_until - interval '30 s') <= noticed_at THEN
 		RAISE EXCEPTION 'lease is not active'
 			USING ERRCODE = 'object_not_in_prerequisite_state',
 				DETAIL = format('The realm was promoted, restored or copied, and noticed that at %s. By then, this lease had ended, or its node was occupied for 30 more seconds at most. The lease lasts until %s, and its node is occupied until %s.',

@@ -69,20 +69,20 @@ ALTER TABLE ledger
 		(tstzrange(granted_at, occupied_until)) STORED,
 	ADD PRIMARY KEY (lease_id),
 	ADD CONSTRAINT ledger_never_twice EXCLUDE USING gist (node_ctr_range WITH &&, occupied WITH &&),
-	ADD CHECK (node_id_size BETWEEN 1 AND 23),
-	ADD CHECK (node_id BETWEEN 0 AND (1 << node_id_size) - 1),
-	ADD CHECK (char_length(holder) BETWEEN 1 AND 200),
-	ADD CHECK (isfinite(granted_at)),
-	ADD CHECK (granted_at < expires_at),
-	ADD CHECK ((expires_at = 'infinity') = (endless_since IS NOT NULL)),
+	ADD CONSTRAINT ledger_node_id_size_in_range CHECK (node_id_size BETWEEN 1 AND 23),
+	ADD CONSTRAINT ledger_node_id_of_this_size CHECK (node_id BETWEEN 0 AND (1 << node_id_size) - 1),
+	ADD CONSTRAINT ledger_holder_of_this_length CHECK (char_length(holder) BETWEEN 1 AND 200),
+	ADD CONSTRAINT ledger_granted_at_finite CHECK (isfinite(granted_at)),
+	ADD CONSTRAINT ledger_granted_before_end CHECK (granted_at < expires_at),
+	ADD CONSTRAINT ledger_endless_with_since CHECK ((expires_at = 'infinity') = (endless_since IS NOT NULL)),
 	-- by release, or by a split
-	ADD CHECK (released_at BETWEEN granted_at AND expires_at),
+	ADD CONSTRAINT ledger_released_while_active CHECK (released_at BETWEEN granted_at AND expires_at),
 	-- an end, and after it the guard time, except for a lease that was split
-	ADD CHECK (coalesce(released_at, expires_at) <= occupied_until),
-	ADD CHECK (ttl > '0'),
-	ADD CHECK (((last_id::bigint) & 16777215)::integer <@ node_ctr_range),
-	ADD CHECK ((last_id::bigint) >> 24 > 0),
-	ADD CHECK (parent <> lease_id);
+	ADD CONSTRAINT ledger_occupied_to_end CHECK (coalesce(released_at, expires_at) <= occupied_until),
+	ADD CONSTRAINT ledger_ttl_positive CHECK (ttl > '0'),
+	ADD CONSTRAINT ledger_last_id_of_this_node CHECK (((last_id::bigint) & 16777215)::integer <@ node_ctr_range),
+	ADD CONSTRAINT ledger_last_id_with_time CHECK ((last_id::bigint) >> 24 > 0),
+	ADD CONSTRAINT ledger_parent_is_another CHECK (parent <> lease_id);
 
 -- What is occupied now, out of a long history; what came out of a split
 CREATE INDEX ledger_occupied_until ON ledger (occupied_until) INCLUDE (node_ctr_range, granted_at);
@@ -118,16 +118,16 @@ COMMENT ON COLUMN ledger.occupied IS 'when no other lease may have the node';
 -- ---------------------------------------------------------------------------
 
 CREATE TABLE scru64_realm.settings (
-	only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+	only_row boolean PRIMARY KEY DEFAULT true CONSTRAINT settings_only_row CHECK (only_row),
 	realm_id uuid NOT NULL DEFAULT gen_random_uuid(),
 	made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	guard interval NOT NULL DEFAULT '30 seconds' CHECK (guard BETWEEN '0' AND '1 day'),
-	max_ttl interval NOT NULL DEFAULT '1 hour' CHECK (max_ttl > '0'),
-	first_ttl interval NOT NULL DEFAULT '131 seconds' CHECK (first_ttl > '0'),
+	guard interval NOT NULL DEFAULT '30 seconds' CONSTRAINT settings_guard_in_range CHECK (guard BETWEEN '0' AND '1 day'),
+	max_ttl interval NOT NULL DEFAULT '1 hour' CONSTRAINT settings_max_ttl_positive CHECK (max_ttl > '0'),
+	first_ttl interval NOT NULL DEFAULT '131 seconds' CONSTRAINT settings_first_ttl_positive CHECK (first_ttl > '0'),
 	next_max_ttl interval,
 	next_first_ttl interval,
 	next_from timestamptz,
-	CHECK (num_nulls(next_max_ttl, next_first_ttl, next_from) IN (0, 3))
+	CONSTRAINT settings_next_all_or_none CHECK (num_nulls(next_max_ttl, next_first_ttl, next_from) IN (0, 3))
 );
 
 COMMENT ON TABLE settings IS 'which realm this is, and its settings; see set_guard(), set_max_ttl(), set_first_ttl()';

@@ -59,7 +59,7 @@ sub versions_of
 my $name = qr/scru64_realm(?:_internal)?\.\w+/;
 my $type = qr/(?:bigint|boolean|bytea|date|int4range|integer|interval|jsonb|name|numeric|scru64|smallint|text|timestamptz|tstzrange|uuid)(?:\[\])?/;
 my $constant = qr/(?:NULL|true|false|-?\d+|'')/;
-my $of_table = qr/ADD (?:COLUMN )?\w+ $type(?: NOT NULL)?(?: DEFAULT $constant)?|ALTER (?:COLUMN )?\w+ (?:SET DEFAULT $constant|DROP DEFAULT|DROP NOT NULL)/;
+my $of_table = qr/ADD (?:COLUMN )?\w+ $type(?: NOT NULL| DEFAULT $constant){0,2}|ALTER (?:COLUMN )?\w+ (?:SET DEFAULT $constant|DROP DEFAULT|DROP NOT NULL)/;
 
 # With '' for a text, $$ for one in dollars, () for what is in parentheses.  What each version
 # changes of tables, 1.0--1.1.sql:

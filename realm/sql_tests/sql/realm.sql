@@ -426,6 +426,9 @@ INSERT INTO scru64_realm.ledger (node_id, node_id_size, holder, granted_at, expi
 VALUES (3264, 13, 'owner', '2030-01-01 00:00:00+00', '2030-01-02 00:00:00+00', '2030-01-02 00:00:30+00', '2030-01-01 00:00:00+00',
 	scru64_from_parts('2030-01-01 00:00:00+00', 3264 << 11));
 \echo :SQLSTATE
+-- ... and what is violated has a name that says what it wants
+SELECT conname FROM pg_constraint
+WHERE connamespace IN ('scru64_realm'::regnamespace, 'scru64_realm_internal'::regnamespace) AND contype = 'c' AND conname ~ '_check[0-9]*$';
 
 --
 -- The columns of the views stay; new ones are the last.

@@ -160,10 +160,9 @@ foreach my $case ([ 'ordered', '' ], [ 'ordered_preloaded', $preload ])
 		$end->($last);
 		my ($id, $err) = try_generate($server);
 		is($err, '', "$name, $what: a session waits for the next lease");
-		my $next = lease_of($server);
-		isnt($next, $node, "$name, $what: another node");
+		# perhaps of the same node: there is no guard time here
 		cmp_ok($id, 'gt', $last, "$name, $what: the next ID is greater");
-		$node = $next;
+		$node = lease_of($server);
 		return;
 	};
 

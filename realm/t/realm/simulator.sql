@@ -52,7 +52,7 @@ CREATE FUNCTION sim.check_kept(call text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	kept text := (SELECT l FROM scru64_realm.ledger AS l, scru64_realm.clock() AS c, scru64_realm_internal.last_failover() AS f
 				  WHERE strpos(call, l.lease_id::text) > 0 AND l.released_at IS NULL AND l.expires_at > c
-					AND (l.clock_reading > f.noticed_at OR l.expires_at > f.noticed_at AND l.occupied_until > f.noticed_at + interval '30 s'));
+					AND l.expires_at > f.noticed_at AND l.occupied_until > f.noticed_at + interval '30 s');
 BEGIN
 	IF kept IS NOT NULL THEN
 		RAISE EXCEPTION SQLSTATE 'SIM01' USING MESSAGE = 'an active lease is refused: ' || kept;

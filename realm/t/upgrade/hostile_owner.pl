@@ -14,7 +14,7 @@ plan skip_all => 'there is no make' if system('command -v make >/dev/null 2>&1')
 # All that a step may do
 my $step = q(
 -- a column; a function over it, and one of before; a view that shows it
-ALTER TABLE scru64_realm.settings ADD COLUMN note text NOT NULL DEFAULT 'none', ADD since timestamptz, ADD checked integer DEFAULT -1;
+ALTER TABLE scru64_realm.settings ADD COLUMN note text NOT NULL DEFAULT 'none', ADD since timestamptz, ADD checked integer DEFAULT -1 NOT NULL;
 ALTER TABLE scru64_realm.settings ALTER COLUMN since SET DEFAULT '2026-01-01', ALTER guard DROP DEFAULT;
 COMMENT ON COLUMN scru64_realm.settings.note IS 'what is of note; isn''t it';
 CREATE TABLE scru64_realm.more (id bigint PRIMARY KEY, CHECK (id > 0), at timestamptz DEFAULT pg_catalog.now());

@@ -20,7 +20,7 @@ plan skip_all => 'there is no make' if system('command -v make >/dev/null 2>&1')
 
 my $sources = copy_sources();
 my %this = built_scripts($sources);
-my ($this) = map { /--(.*)\.sql/ } keys %this;
+my ($this) = map { /^\w+--([\d.]+)\.sql$/ } keys %this;
 my $later = '1.99';
 
 sub change
@@ -32,7 +32,7 @@ sub change
 
 change('scru64_realm.control', qr/^default_version = .*/m, "default_version = '$later'");
 append_to_file("$sources/realm/sql/$this--$later.sql", <<'END');
-ALTER TABLE scru64_realm.ledger ADD renewals bigint NOT NULL DEFAULT 0;
+ALTER TABLE scru64_realm.ledger ADD novelty bigint NOT NULL DEFAULT 0;
 ALTER TABLE scru64_realm.settings ADD novelty integer NOT NULL DEFAULT 7;
 ALTER TABLE scru64_realm_internal.allocator ADD novelty integer NOT NULL DEFAULT 7;
 ALTER TABLE scru64_realm_internal.turn ADD novelty integer NOT NULL DEFAULT 7;
@@ -41,11 +41,11 @@ CREATE SEQUENCE scru64_realm_internal.novelty_mark;
 DROP FUNCTION IF EXISTS scru64_realm.split(uuid, integer, scru64);
 END
 change('sql/functions.sql', qr/SET expires_at = greatest\(l\.expires_at, renew\.expires_at\),\n/,
-	"SET expires_at = greatest(l.expires_at, renew.expires_at), renewals = l.renewals + 1,\n");
+	"SET expires_at = greatest(l.expires_at, renew.expires_at), novelty = l.novelty + 1,\n");
 change('sql/functions.sql', qr/\tOUT expires_at timestamptz\n\) RETURNS SETOF record\n/, "\tOUT expires_at timestamptz,\n\tOUT novelty integer\n) RETURNS SETOF record\n");
 change('sql/functions.sql', qr/l\.granted_at, until;\n/, "l.granted_at, until, 4711;\n");
 append_to_file("$sources/realm/sql/functions.sql", "CREATE OR REPLACE FUNCTION scru64_realm.novelty() RETURNS integer LANGUAGE sql RETURN 4711;\n");
-change('sql/views.sql', qr/l\.revoked_at, l\.last_id\n/, "l.revoked_at, l.last_id, l.renewals\n");
+change('sql/views.sql', qr/l\.revoked_at, l\.last_id.*\K\n/, ", l.novelty\n");
 append_to_file("$sources/realm/sql/views.sql", "CREATE OR REPLACE VIEW scru64_realm.novel AS SELECT scru64_realm.novelty();\n");
 my %later = built_scripts($sources);
 
@@ -143,7 +143,7 @@ SELECT line FROM (
 	FROM o JOIN pg_attribute AS a ON a.attrelid = o.objid AND o.classid = 'pg_class'::regclass LEFT JOIN pg_attrdef AS d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
 	WHERE a.attnum > 0
 	UNION ALL
-	SELECT format('%s %s', c.conrelid::regclass, pg_get_constraintdef(c.oid)) FROM o JOIN pg_constraint AS c ON c.conrelid = o.objid
+	SELECT format('%s %s %s', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid)) FROM o JOIN pg_constraint AS c ON c.conrelid = o.objid
 	UNION ALL
 	SELECT pg_get_indexdef(x.indexrelid) FROM o JOIN pg_index AS x ON x.indrelid = o.objid
 	UNION ALL
@@ -194,7 +194,7 @@ cmp_ok(scalar(() = contents($updated) =~ /^ SET search_path TO/mg), '>', 30, 'th
 like(contents($updated), qr/^view scru64_realm\.novel, owner owner, privileges \{owner=\w+\/owner\},/m, 'what is new has the owner, and nobody else has it');
 like(contents($updated), qr/^function scru64_realm_internal\.server_node_specs\(\), owner (?!owner)/m, '... but for the one that takes more rights');
 $node->safe_psql($updated, "SELECT expires_at FROM scru64_realm.renew('$lease')", extra_params => [ '-U', 'app' ]);
-is($node->safe_psql($updated, 'SELECT node_id_size, renewals FROM scru64_realm.leases ORDER BY 1', extra_params => [ '-U', 'monitor' ]),
+is($node->safe_psql($updated, 'SELECT node_id_size, novelty FROM scru64_realm.leases ORDER BY 1', extra_params => [ '-U', 'monitor' ]),
 	"6|0\n8|1", 'the new column, and the new rule of renew()');
 is($node->safe_psql($updated, "SELECT DISTINCT novelty FROM scru64_realm.split('$lease', 9)", extra_params => [ '-U', 'app' ]), '4711',
 	'the new result of a function, for whom it was granted to');
