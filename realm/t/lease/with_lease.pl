@@ -1,11 +1,10 @@
 # examples/with_lease ends its command when a renewal fails, and when the script itself is killed; and
-# the blocks of doc/applications.md, "One lease a process", lease a node for each process.
+# examples/gunicorn.conf.py and examples/cluster_worker.mjs lease a node for each process.
 
 use strict;
 use warnings;
 use FindBin;
 use IPC::Run;
-use Scru64Examples;
 use Scru64Test;
 
 plan skip_all => 'no setpriv that knows --pdeathsig' if system('setpriv --pdeathsig TERM true 2>/dev/null') != 0;
@@ -45,12 +44,11 @@ $script->finish;
 ok(wait_until(sub { -e "$dir/killed.ended" }), 'when the script is killed, the command ends');
 
 #
-# Two processes by each block of the page: they have different nodes, and end with their leases.
+# Two processes by each of the examples: they have different nodes, and end with their leases.
 #
 my $top = "$FindBin::RealBin/../../..";
-my @blocks = grep { ($_->{section} // '') eq 'One lease a process' } blocks_of("$top/doc/applications.md");
 my %programs = (
-	python => [ '/usr/bin/python3', 'python.py', '', q(
+	python => [ 'gunicorn.conf.py', '/usr/bin/python3', 'python.py', '', q(
 import time
 
 class Worker: pid = property(lambda self: os.getpid())
@@ -63,7 +61,7 @@ for i in range(2):
 for i in range(2):
     os.wait()
 ) ],
-	js => [ 'node', 'js.mjs', q(
+	js => [ 'cluster_worker.mjs', 'node', 'js.mjs', q(
 import cluster from 'node:cluster';
 import { writeFileSync } from 'node:fs';
 
@@ -78,12 +76,11 @@ if (cluster.isPrimary) {
 symlink("$top/examples", "$dir/examples") or die "could not link $dir/examples: $!";
 foreach my $language (sort keys %programs)
 {
-	my ($interpreter, $file, $instead, $after) = @{ $programs{$language} };
-	my ($block) = grep { $_->{language} eq $language } @blocks or die "no block in $language";
+	my ($example, $interpreter, $file, $instead, $after) = @{ $programs{$language} };
   SKIP:
 	{
 		skip "no $interpreter", 3 if system("command -v $interpreter >/dev/null") != 0;
-		append_to_file($instead ? "$dir/worker.mjs" : "$dir/$file", $block->{text} . $after);
+		append_to_file($instead ? "$dir/worker.mjs" : "$dir/$file", slurp_file("$top/examples/$example") . $after);
 		append_to_file("$dir/$file", $instead) if $instead;
 		my $processes = IPC::Run::start([ 'env', '-C', $dir, $interpreter, $file ]);
 		my $specs = sub {

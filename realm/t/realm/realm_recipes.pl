@@ -152,7 +152,7 @@ is(callers(), "realm\nf", '... connects as the owner, who stays what the owner w
 #
 # CloudNativePG, whose own lines are these
 #
-my ($ident_line) = $page{cloudnativepg} =~ /^ *pg_ident:\n *- (.*)$/m or die 'there is no line of pg_ident.conf';
+my ($ident_line) = slurp_file("$top/examples/cloudnativepg/realm.yaml") =~ /^ *pg_ident:\n *- (.*)$/m or die 'there is no line of pg_ident.conf';
 my ($arguments) = $page{cloudnativepg} =~ /^kubectl cnpg psql realm -- (.*nothing_was_lost.*)$/m or die 'there is no command';
 
 set_up("local all all peer map=local\n", "local $system_user $system_user\n" . $ident_line =~ s/\bpostgres\b/$system_user/r . "\n");
