@@ -126,8 +126,8 @@ ceiling_page_damaged(const char *reason)
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("file \"%s\" is damaged", CEILING_PATH),
 			 errdetail("%s", reason),
-			 errhint("No ID is generated, because it might have been issued before. Set \"%s\" to a node that has not been used and then, as a superuser, call %s.",
-					 "scru64.node_spec", "scru64_set_ceiling()")));
+			 errhint("No ID is generated, because it might have been issued before. Promote a standby if it has all rows. Otherwise, as a superuser, call %s with a time that is not before the last ID. If you do not know that time, first set \"%s\" to a node that has not been used.",
+					 "scru64_set_ceiling()", "scru64.node_spec")));
 }
 
 /* The file as it is now: this process may know an older size. */

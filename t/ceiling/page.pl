@@ -17,7 +17,7 @@ my $spec = '1/8';
 my $lost = 'LOG:  the ceiling of scru64 was lost';
 my $made = 'LOG:  the ceiling of scru64 was made';
 my $damaged = qr/ERROR:  XX001: file "global\/9864" .*\nDETAIL:  .*\nHINT:  .*/;
-my $way_out = qr/HINT:  .*scru64\.node_spec.*scru64_set_ceiling\(\)/;
+my $way_out = qr/HINT:  .*standby.*scru64_set_ceiling\(\).*scru64\.node_spec/;
 
 my $node = new_node('main');
 my $file = page_file($node);

@@ -186,7 +186,10 @@ set_clock($node, '+0');
 $node->safe_psql('postgres', q(LOAD 'scru64'; ALTER DATABASE postgres SET scru64.node_spec = '9/8'));
 paste_steps();
 is($node->safe_psql('postgres', $ahead), 't', 'the steps: nothing is done while the database has the old node');
-$node->safe_psql('postgres', q(ALTER DATABASE postgres RESET scru64.node_spec));
+$node->safe_psql('postgres', q(LOAD 'scru64'; ALTER DATABASE postgres RESET scru64.node_spec; ALTER ROLE somebody SET scru64.node_spec = '9/8'));
+paste_steps();
+is($node->safe_psql('postgres', $ahead), 't', 'the steps: nothing is done while a role has the old node');
+$node->safe_psql('postgres', q(LOAD 'scru64'; ALTER ROLE somebody SET scru64.node_spec = '43/8'));
 # a reload may take longer than the block waits
 ok(wait_until(sub { paste_steps(); $node->safe_psql('postgres', $ahead) eq 'f' }), 'the steps: the ceiling is at the clock');
 is($node->safe_psql('postgres', 'SELECT scru64_node_ctr(scru64_generate()) >> 16'), '43', 'the steps: and the node is the new one');

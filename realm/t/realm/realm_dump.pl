@@ -2,6 +2,8 @@
 
 use strict;
 use warnings;
+use FindBin;
+use Scru64Examples;
 use Scru64Test;
 
 # with a system identifier of its own
@@ -69,9 +71,22 @@ WHERE relnamespace = 'scru64_realm'::regnamespace AND relkind IN ('r', 'v', 'S')
 $node->safe_psql('realm', 'UPDATE scru64_realm.ledger SET holder = holder WHERE released_at IS NOT NULL');
 my $before = $node->safe_psql('realm', $state);
 
+# Programs of the page, in a directory of their own
+my $dir = PostgreSQL::Test::Utils::tempdir();
+
+sub moves_ok
+{
+	my ($server, $text) = @_;
+
+	local @ENV{qw(PGHOST PGPORT)} = ($server->host, $server->port);
+	local $ENV{PATH} = $server->config_data('--bindir') . ":$ENV{PATH}";
+	is(system('bash', '-e', '-c', 'cd "$1" && eval "$2"', '-', $dir, $text), 0, 'moved: ' . substr($text, 0, 10));
+	return;
+}
+
 SKIP:
 {
-	skip 'there is no pg_dump', 22 if !has_program('pg_dump');
+	skip 'there is no pg_dump', 33 if !has_program('pg_dump');
 	$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('realm') ], 'pg_dump');
 	foreach my $who ([ 'restored', 'realm_owner' ], [ 'restored_by_superuser', undef ], [ 'realm', 'realm_owner', '--clean', '--if-exists' ])
 	{
@@ -115,6 +130,34 @@ SKIP:
 		[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored_row_by_row'), '-f', "$dump.sql" ],
 		'psql with the INSERTs of pg_dump');
 	is($node->safe_psql('restored_row_by_row', $state), $before, 'row by row: the same leases, settings and privileges');
+
+	# To another server, by the steps of the page
+	my $page = "$FindBin::RealBin/../../../doc/realm.md";
+	my ($make_realm) = map { $_->{text} } grep { $_->{mark} eq 'at r1' && $_->{text} =~ /CREATE DATABASE realm/ } blocks_of($page);
+	my %fleet = (dbname => 'realm', extra_params => [ '-U', 'fleet' ]);
+	my $held = 'SELECT node, holder, expires_at FROM scru64_realm.leases ORDER BY node';
+
+	$node->safe_psql('postgres', 'DROP DATABASE realm');
+	$node->safe_psql('postgres', $make_realm =~ s/^\\c realm.*//msr);
+	$alike->start;
+	$alike->safe_psql('postgres', $make_realm);
+	$alike->safe_psql('realm', q(SELECT FROM scru64_realm.lease(8, 'old server', ttl => '1000 years', node_id => 42)), extra_params => [ '-U', 'realm' ]);
+	my $lease = $alike->safe_psql('realm', q(SELECT lease_id FROM scru64_realm.lease(8, 'server', node_id => 7)), extra_params => $fleet{extra_params});
+	my $old = $alike->safe_psql('realm', $held);
+	my $open = open_session($alike, dbname => 'realm');
+
+	results_of($alike, 'postgres', { sql => recipe($page, 'move, old') });
+	like(error_of($alike, 'SELECT 1', %fleet), qr/database "realm" does not exist/, 'moved: nobody calls the old realm');
+	ok(!eval { $open->query_safe('SELECT 1') }, 'moved: and no session is left there');
+	moves_ok($alike, recipe($page, 'move, dump'));
+	moves_ok($node, recipe($page, 'move, restore'));
+	is($node->safe_psql('realm', $held), $old, 'moved: the same leases');
+	like(error_of($node, q(SELECT FROM scru64_realm.lease(8, 'another')), %fleet), qr/realm grants no new lease until 20/, 'moved: no new lease');
+	is($node->safe_psql('realm', "SELECT count(*) FROM scru64_realm.renew('$lease')", extra_params => $fleet{extra_params}), '1', 'moved: the fleet may renew');
+	$node->safe_psql('realm', 'SELECT scru64_realm.nothing_was_lost()', extra_params => [ '-U', 'realm' ]);
+	like(error_of($node, q(SELECT FROM scru64_realm.lease(8, 'another', node_id => 42)), %fleet), qr/55006: node .* is not free/, 'moved: a lease without end is there');
+	is($node->safe_psql('realm', q(SELECT count(*) FROM scru64_realm.lease(8, 'another')), extra_params => $fleet{extra_params}), '1', 'moved: new leases');
+	$alike->stop;
 }
 $node->stop;
 done_testing();
