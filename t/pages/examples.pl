@@ -282,7 +282,8 @@ my $node = $nodes[0];
 my $text = join("\n", map { slurp_file($_) } @reference);
 
 # A query that returns the cells that a row of some table of the reference has to begin
-# with.  Before and after the last one, in its cell, there may be what matches $others.
+# with, or an item of a list.  Before and after the last one, in its cell, there may be
+# what matches $others.
 sub check_rows
 {
 	my ($what, $query, $others) = @_;
@@ -296,7 +297,7 @@ sub check_rows
 		my $last = pop @cells;
 		my $pattern = join(' *\| *', @cells, "$others$last$others");
 
-		push @missing, $object if $text !~ /^\| *$pattern *\|/m;
+		push @missing, $object if $text =~ s/\n  (?=\S)/ /gr !~ /^(?:\| *$pattern *\||- $pattern:)/m;
 	}
 	cmp_ok(scalar(@objects), '>', 0, "there are $what");
 	is(join("\n", @missing), '', "$what: each has its row in the reference");
@@ -343,7 +344,7 @@ my $is_called = q(
 
 check_rows(
 	'functions', qq(
-SELECT format('`%s(%s)` | %s%s | %s', p.proname,
+SELECT format('`%s(%s)` (%s%s, %s)', p.proname,
 	(SELECT string_agg(concat_ws(' ', nullif(proargnames[n], ''), format_type(t, NULL)), ', ' ORDER BY n)
 	 FROM unnest(proargtypes) WITH ORDINALITY AS a (t, n)),
 	CASE WHEN proretset THEN 'setof ' END, format_type(prorettype, NULL),
