@@ -5,7 +5,8 @@
  *
  * The sources are compiled with -fsanitize=thread, and call the functions at the end here, in place of
  * the sanitizer's, at each access to memory.  Atomics are functions of memory.c, and need no
- * lock but for some writes.  While the memory is made, nothing needs one.
+ * lock but for some writes.  While the memory is made, nothing needs one.  Two atomics keep what
+ * others rely on: the limit of a lease, and the bound of an open transaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -108,9 +109,15 @@ check_access(const char *at, bool writes, const void *code)
 	check_guard(guard != NULL ? guard : &no_guard, writes, (const char *) code - 1);
 }
 
+/* Where a process has the bound of its open transaction */
+FN(static bool, is_entry, (volatile Atomic *at),
+   const char *part = *transactions_part.part; Size offset = (Size) ((const char *) at - part);
+   return part != NULL && offset >= transactions_part.size &&
+   offset < transactions_part.size + (Size) MaxBackends * sizeof(Atomic);)
+
 /* An atomic is set, not by a compare-and-swap. */
 void
-check_atomic(volatile Atomic *at, const void *code)
+check_atomic(volatile Atomic *at, uint64 value, const void *code)
 {
 	static const Guard slot_guard = {.write = EXCLUSIVE(SLOTS)};
 	const Guard *guard = guard_of((const char *) at, atomic_guards, lengthof(atomic_guards));
@@ -120,6 +127,12 @@ check_atomic(volatile Atomic *at, const void *code)
 		guard = &slot_guard;
 	if (guard != NULL)
 		check_guard(guard, true, (const char *) code - 1);
+	/* sessions read the limit after the state: until the eviction they rely on it */
+	if (node_slots != NULL && at == &node_slots->leased.limit && node_slots->leased.key.value != 0 &&
+		(value < at->value || !realm_has_leased((NodeKey) node_slots->leased.key.value, value)))
+		violation("the limit falls, or is not of the lease that sessions have");
+	if (value == 0 && transaction >= 0 && transactions[transaction].state == TRANSACTION_OPEN && is_entry(at))
+		violation("an open transaction has no bound any more");
 }
 
 #define HOOKS(size) \

@@ -134,7 +134,7 @@ atomic_load(volatile Atomic *at)
 }
 
 FN(void, atomic_store, (volatile Atomic *at, uint64 value),
-   check_atomic(at, __builtin_return_address(0)); write_value(at, value, find_atomic(at), released);)
+   check_atomic(at, value, __builtin_return_address(0)); write_value(at, value, find_atomic(at), released);)
 
 /* An exchange reads the newest value, and is an acquire and a release; a failed one is an acquire. */
 bool
@@ -158,7 +158,7 @@ atomic_change(volatile Atomic *at, uint64 value, bool adds)
 	uint64		old = at->value;
 
 	if (!adds)
-		check_atomic(at, __builtin_return_address(0));
+		check_atomic(at, value, __builtin_return_address(0));
 	while (!atomic_replace(at, &old, adds ? old + value : value))
 		;
 	return old;

@@ -35,11 +35,13 @@
 #include "utils/memutils.h"
 
 #include "ceiling/ceiling.h"
+#include "generate/generate_errors.h"
 #include "generate/session_node.h"
 #include "pure/base36.h"
 #include "shmem/worker_mailbox.h"
 #include "shmem/leased_slot.h"
 #include "shmem/open_transactions.h"
+#include "type/id_time.h"
 
 #define MS				INT64CONST(1000000)
 #define SEC				(1000 * MS)
@@ -100,7 +102,7 @@ static Swarm swarm;
 /* Used before they are defined */
 extern XLogRecPtr flushed, standby_flushed;
 extern void events(void);
-extern void check_atomic(volatile Atomic *at, const void *code);
+extern void check_atomic(volatile Atomic *at, uint64 value, const void *code);
 extern void release_view(const volatile void *lock);
 extern void check_nothing_held(void);
 extern uint64 ceiling_at(XLogRecPtr lsn);

@@ -76,7 +76,7 @@ PROCESS_LOCAL static Lease *told = NULL, *refused = NULL;	/* what the answer tha
 PROCESS_LOCAL static bool is_entering = false;	/* the realm's ID is asked for */
 
 /* What the worker has published last, and what it has not noticed of the time since the last answer */
-PROCESS_LOCAL static LeaseInfo published = {0};
+SERVER_LOCAL static LeaseInfo published = {0};
 PROCESS_LOCAL static uint64 told_ms = 0, late_ms = 0;
 PROCESS_LOCAL static bool was_evicted = false, is_called = false;
 
@@ -543,6 +543,24 @@ FN(bool, __wrap_scru64_mailbox_was_called, (void),
    bool called = scru64_mailbox_was_called(); is_called |= called && node_slots->leased.key.value == 0;
    return called;)
 
+/*
+ * A session fails for want of a lease with an ID of this tick, or of any tick.  It was told of a
+ * lease, and then read the slot: so it has the lease, if the worker still holds it.
+ */
+static void
+check_want(const LeaseInfo *info, uint64 tick)
+{
+	if (info->node.node_id_size != 0 && !info->is_standby_lease && info->granted_at == published.granted_at &&
+		node_key(info->node) == node_slots->leased.key.value && tick <= tick_of_time(info->expires_at))
+		violation("a session does not get lease %u/%u, of which it was told", info->node.node_id,
+				  info->node.node_id_size);
+}
+
+FN(void, __wrap_generate_fail_no_lease, (const LeaseInfo *info, bool has_worker_slot),
+   check_want(info, 0); generate_fail_no_lease(info, has_worker_slot);)
+FN(void, __wrap_generate_fail_lease_over, (const LeaseInfo *info, uint64 tick),
+   check_want(info, tick); generate_fail_lease_over(info, tick);)
+
 FN(void *, load_external_function, (const char *file, const char *name, bool is_needed, void **handle),
    return scru64_lease_main;)
 FN(void, before_shmem_exit, (pg_on_exit_callback callback, Datum argument), before_exit = callback;)
@@ -570,6 +588,7 @@ worker_main(void)
 	for (;;)
 	{
 		load_pristine();
+		published = (LeaseInfo) {0};
 		begin_process();
 		let_go_others();
 		ConfigReloadPending = ShutdownRequestPending = false;
