@@ -92,11 +92,12 @@ is(lease_sql($hot, 'size_reason'), 'little of the node was used', 'and says why'
 #
 # A hand-over that is slow, and one whose worker is killed in the middle.  No renewal
 # is due meanwhile.
+# The ledger is locked: for a turn, lease() waits for 2 seconds only.
 #
 configure_server($hot, "scru64.lease_ttl = '1h'\n");
 ok(wait_until(sub { lease_sql($hot, "expires_at > now() + '100 s' AND next_attempt_at > now() + '30 s'") eq 't' }), 'a longer ttl');
 my $session = open_session($realm, dbname => 'realm');
-$session->query_safe('BEGIN; LOCK TABLE scru64_realm_internal.turn');
+$session->query_safe('BEGIN; LOCK TABLE scru64_realm.ledger');
 begin_streams($hot, $rate, 9, 1);
 ok(wait_until(\&is_leasing), 'the realm is slow to lease another');
 is(size_of($hot), $quiet, 'until then the old one goes on');
@@ -115,7 +116,7 @@ ok_streams('a slow realm');
 	configure_server($hot, "scru64.lease_node_id_size_min = $busy\n");
 }
 {
-	$session->query_safe('BEGIN; LOCK TABLE scru64_realm_internal.turn');
+	$session->query_safe('BEGIN; LOCK TABLE scru64_realm.ledger');
 	my $node = lease_of($hot);
 	begin_load($hot, 1);
 	begin_streams($hot, $rate, 7, 1);
