@@ -146,14 +146,14 @@ run_quietly()
 	fi
 }
 
-# Wait until a command holds; false, and a line that says so, if it does not within so many seconds.
+# Wait until a command holds.  After so many seconds, say for what this has waited, and return false.
 wait_until()
 {
 	local seconds=$1 end=$((SECONDS + $1))
 
 	shift
 	until "$@"; do
-		((SECONDS < end)) || { say "waited for $seconds seconds in vain: $*" >&2 && return 1; }
+		((SECONDS < end)) || { say "waited for $seconds seconds in vain: $*" >&2; return 1; }
 		sleep 0.2
 	done
 }
