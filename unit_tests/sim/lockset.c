@@ -131,6 +131,9 @@ check_atomic(volatile Atomic *at, uint64 value, const void *code)
 	if (node_slots != NULL && at == &node_slots->leased.limit && node_slots->leased.key.value != 0 &&
 		(value < at->value || !realm_has_leased((NodeKey) node_slots->leased.key.value, value)))
 		violation("the limit falls, or is not of the lease that sessions have");
+	/* sessions wait for the worker only while they see it busy, or with a standby's lease */
+	if (node_slots != NULL && at == &node_slots->leased.limit && !published.busy && !published.is_standby_lease)
+		violation("the worker moves the limit, and sessions do not wait for that");
 	if (value == 0 && transaction >= 0 && transactions[transaction].state == TRANSACTION_OPEN && is_entry(at))
 		violation("an open transaction has no bound any more");
 }

@@ -25,6 +25,7 @@ static uint64 n_ids, steps_left;
 static const Swarm script_swarm = {
 	.sessions = 1, .watermarks = 20, .burst = PG_INT32_MAX / 4, .step_ns = 1, .first_xid = FIRST_XID,
 	.jump_1in = 3, .max_jump = 5 * SEC, .crash_1in = 15, .set_1in = 15, .lose_page_1in = 3,
+	.prepare_1in = 16, .finish_1in = 6, .no_row_1in = 5,
 	.n_nodes = 3,
 	.nodes = {{.node_id = 42, .node_id_size = 8}, {.node_id = 43, .node_id_size = 8},
 		{.node_id = 10, .node_id_size = 6}}
@@ -43,6 +44,8 @@ draw_swarm(void)
 	swarm = (Swarm) {0};
 	swarm.sessions = 1 + rnd(6);
 	swarm.burst = PICK(1, 2, 4, 10, 30, 100, 300);
+	swarm.is_uneven = one_in(2);
+	swarm.stale_1in = PICK(2, 3, 6);
 	swarm.step_ns = rnd_scale(1000, 30 * MS);
 	swarm.flush_ms = PICK(0, 1, 10, 100, 1000, 3000, 6000);
 	swarm.jump_1in = PICK(0, 0, 0, 300, 1000, 5000);
@@ -55,6 +58,9 @@ draw_swarm(void)
 	swarm.stall_1in = PICK(0, 0, 20, 200, 2000);
 	swarm.fail_1in = PICK(0, 0, 0, 30, 300);
 	swarm.watermarks = PICK(0, 10, 30, 60);
+	swarm.prepare_1in = PICK(2, 4, 16, 16);
+	swarm.finish_1in = PICK(1, 3, 6, 6);
+	swarm.no_row_1in = PICK(1, 3, 10, 10);
 	swarm.has_standby = one_in(3);
 	swarm.has_worker = one_in(4);
 	MyBgworkerEntry->bgw_restart_time = one_in(3) ? 5 : BGW_NEVER_RESTART;	/* 5: preloaded */
@@ -68,7 +74,7 @@ draw_swarm(void)
 		swarm.set_1in = 20;
 	}
 	swarm.serials_1in = one_in(10) ? 20 : 0;
-	swarm.n_nodes = 1 + rnd(one_in(4) ? MAX_NODES : 4);
+	swarm.n_nodes = 1 + rnd(one_in(2) ? MAX_NODES : 4);
 	swarm.first_xid = one_in(3) ? ((uint64) 1 << 32) * (1 + rnd(2)) - 4 - rnd(80) : FIRST_XID;
 	if (one_in(12))
 	{

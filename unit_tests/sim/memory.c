@@ -126,7 +126,7 @@ atomic_load(volatile Atomic *at)
 		return at->value;
 	seen = &views[me->number].seen[location - locations];
 	number = location->last;
-	if (one_in(3))
+	if (one_in(swarm.stale_1in))
 		number -= rnd(Min(number - *seen, KEPT_VALUES - 1) + 1);
 	*seen = number;
 	join(&acquirable[me->number], &location->values[number % KEPT_VALUES].view);

@@ -205,7 +205,7 @@ dispatch(Process *process)
 	}
 	process->awaits = NULL;
 	process->wakes_at = 0;
-	points_left = 1 + (int) rnd(2 * swarm.burst);
+	points_left = swarm.is_uneven ? (int) rnd_scale(1, 4 * swarm.burst) : 1 + (int) rnd(2 * swarm.burst);
 	me = process;
 	if (_setjmp(scheduler) == 0)
 	{

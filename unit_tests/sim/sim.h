@@ -83,6 +83,7 @@ typedef struct Swarm
 {
 	int64		sessions, n_nodes, watermarks;	/* watermarks: of 100 statements */
 	bool		has_worker, has_standby;
+	bool		is_uneven;		/* bursts are of any length */
 	bool		is_slow;		/* each flush takes longer than the ceiling is ahead */
 	bool		is_corrected;	/* a clock that was ahead, as durability.md says */
 	bool		is_calm;		/* nothing makes IDs go back */
@@ -92,7 +93,8 @@ typedef struct Swarm
 	int64		burst;			/* scheduling points until another process runs */
 	int64		step_ns, flush_ms, max_jump;
 	int64		jump_1in, crash_1in, cancel_1in, set_1in, allowance_1in, standby_1in, stall_1in, signal_1in,
-				fail_1in, lose_1in, lose_page_1in, serials_1in;
+				fail_1in, lose_1in, lose_page_1in, serials_1in, prepare_1in, finish_1in, stale_1in,
+				no_row_1in;
 	Scru64Node	nodes[MAX_NODES];
 	uint64		first_xid;
 } Swarm;

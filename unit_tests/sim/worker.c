@@ -77,6 +77,7 @@ PROCESS_LOCAL static bool is_entering = false;	/* the realm's ID is asked for */
 
 /* What the worker has published last, and what it has not noticed of the time since the last answer */
 SERVER_LOCAL static LeaseInfo published = {0};
+SERVER_LOCAL static TimestampTz slot_granted_at = 0;	/* of the lease that the slot has got last */
 PROCESS_LOCAL static uint64 told_ms = 0, late_ms = 0;
 PROCESS_LOCAL static bool was_evicted = false, is_called = false;
 
@@ -352,8 +353,10 @@ execute(const char *sql, const char *const *params, Fate fate)
 	if (lasts)
 		*lease = changed;
 	if (fate == QUERY_DONE && n_fields >= 2)
+	{
 		told = lease;
-	told_ms = realm_ms();
+		told_ms = realm_ms();
+	}
 	if (n_leases == MAX_LEASES - 1)
 		end_history();
 	return NULL;
@@ -503,6 +506,7 @@ bool
 __wrap_scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_from)
 {
 	trace("lease %u/%u is activated", lease->node.node_id, lease->node.node_id_size);
+	slot_granted_at = lease->granted_at;
 	if (!swarm.is_calm || now + allowance_ticks() >= lease->limit_tick)
 		begin_chain();
 	return note_unused(lease, !scru64_leased_activate(lease, now, back_from));
@@ -511,8 +515,10 @@ __wrap_scru64_leased_activate(const HeldLease *lease, uint64 now, uint64 *back_f
 bool
 __wrap_scru64_leased_activate_above(const HeldLease *lease, uint64 timestamp)
 {
-	bool		is_active = note_unused(lease, !scru64_leased_activate_above(lease, timestamp));
+	bool		is_active;
 
+	slot_granted_at = lease->granted_at;
+	is_active = note_unused(lease, !scru64_leased_activate_above(lease, timestamp));
 	/* the worker leaves this one to its end, and another one to be renewed */
 	if (!is_active)
 		find_lease(atoi(lease->lease_id), 0)->is_let_go = true;
@@ -522,8 +528,10 @@ __wrap_scru64_leased_activate_above(const HeldLease *lease, uint64 timestamp)
 Replacement
 __wrap_scru64_leased_replace(const HeldLease *lease, uint64 *last_id)
 {
-	Replacement result = scru64_leased_replace(lease, last_id);
+	Replacement result;
 
+	slot_granted_at = lease->granted_at;
+	result = scru64_leased_replace(lease, last_id);
 	(void) note_unused(lease, result == REPLACE_OVERLAPS);
 	return result;
 }
@@ -545,12 +553,12 @@ FN(bool, __wrap_scru64_mailbox_was_called, (void),
 
 /*
  * A session fails for want of a lease with an ID of this tick, or of any tick.  It was told of a
- * lease, and then read the slot: so it has the lease, if the worker still holds it.
+ * lease, and then read the slot: so it has the lease, if the slot still has the lease.
  */
 static void
 check_want(const LeaseInfo *info, uint64 tick)
 {
-	if (info->node.node_id_size != 0 && !info->is_standby_lease && info->granted_at == published.granted_at &&
+	if (info->node.node_id_size != 0 && !info->is_standby_lease && info->granted_at == slot_granted_at &&
 		node_key(info->node) == node_slots->leased.key.value && tick <= tick_of_time(info->expires_at))
 		violation("a session does not get lease %u/%u, of which it was told", info->node.node_id,
 				  info->node.node_id_size);

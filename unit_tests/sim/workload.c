@@ -218,7 +218,7 @@ generate(void)
 static void
 generate_rows(int count)
 {
-	bool		inserts = !one_in(5);
+	bool		inserts = !one_in(swarm.no_row_1in);
 
 	for (; count > 0; count--)
 	{
@@ -352,7 +352,7 @@ run_transaction(void)
 {
 	for (int i = 0; i < MAX_PREPARED; i++)
 	{
-		if (prepared[i].is_used && !prepared[i].is_busy && one_in(6))
+		if (prepared[i].is_used && !prepared[i].is_busy && one_in(swarm.finish_1in))
 			finish_prepared(&prepared[i]);
 	}
 	begin_transaction();
@@ -367,7 +367,7 @@ run_transaction(void)
 		(void) GetTopFullTransactionId();
 	for (int n = 1 + (int) rnd(4); n > 0; n--)
 		run_statement();
-	if (one_in(16) && max_prepared_xacts > 0)
+	if (one_in(swarm.prepare_1in) && max_prepared_xacts > 0)
 		prepare();
 	else if (one_in(6))
 	{
