@@ -177,8 +177,9 @@ note_standbys(CeilingState *state)
  * The ceiling that is usable for this session, in ticks.
  *
  * Ordering: a session reads this ceiling after its node's state, and before it advances the
- * state.  The ceiling is raised after it was flushed (litmus: ceiling-before-row), and cleared
- * before all nodes lose their slots: then no session can advance the state (litmus: durable).
+ * state.  The ceiling is raised after it was flushed (mutant: publish-before-flush), and cleared
+ * before all nodes lose their slots: then no session can advance the state (mutant:
+ * durable-cleared-late).
  */
 uint64
 ceiling_usable(void)
@@ -199,8 +200,9 @@ ceiling_usable(void)
  *
  * Ordering: durable is cleared before the nodes lose their slots.  A session that has read the
  * old durable advances its node before the eviction, or not at all.  A session that reads a
- * new start marker finds durable cleared, by the barrier of slot_give() (litmus: durable).
- * The incarnation is raised last (litmus: incarnation).
+ * new start marker finds durable cleared, by the barrier of slot_give() (mutants:
+ * durable-cleared-late, barrier-after-state).  The incarnation is raised last (mutant:
+ * incarnation-early).
  */
 static void
 restart_above(uint64 ceiling, bool keep_lease)
@@ -231,7 +233,7 @@ restart_above(uint64 ceiling, bool keep_lease)
  *
  * Ordering: a session reads the incarnation before the clock, the ceiling and the state of its
  * node; restart_above() raises the incarnation after the ceiling and the states have changed.
- * A session that decides by older values has an older incarnation, too (litmus: incarnation).
+ * A session that decides by older values has an older incarnation, too (mutant: incarnation-early).
  */
 uint32
 ceiling_incarnation(void)

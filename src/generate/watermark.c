@@ -88,7 +88,8 @@ static Reported reported;
  * Fast-forward a node to the end of a tick, if its state is still *state.  If a session was
  * faster, set *state to the present one.
  *
- * Ordering: such a session has advertised its ID before (litmus: entry-fast-forward).
+ * Ordering: such a session has advertised its ID before (mutants: fast-forward-split,
+ * advertised-late).
  */
 static void
 fast_forward(NodeSlot *slot, uint64 *state, uint64 last, uint64 tick)
@@ -238,7 +239,8 @@ snapshot_position(Snapshot snapshot)
  *
  * Ordering: read the states of the nodes first, then the entries of the writers, and take
  * the snapshot last.  If a node had issued an ID when its state was read, the transaction
- * has advertised the ID, or is over, and the snapshot sees it as over (litmus: entry-state).
+ * has advertised the ID, or is over, and the snapshot sees it as over (mutants:
+ * no-read-barrier-watermark, snapshot-first).
  */
 static uint64
 find_watermark(SnapshotPosition position)

@@ -147,8 +147,8 @@ overlaps_configured(Scru64Node node)
  * node issues no ID until a renewal moves the limit.  NodeSlot.progress begins with timestamp,
  * inside the lease, because progress is reported to the realm.
  *
- * Ordering: the limit is written after slot_evict() (litmus: limit-old-session), and before
- * the state, by the barrier of slot_give() (litmus: limit-new-lease, limit-new-node).
+ * Ordering: the limit is written after slot_evict() (mutant: limit-before-eviction), and before
+ * the state, by the barrier of slot_give() (mutants: limit-late, barrier-after-state).
  */
 static void
 start_leased(const HeldLease *lease, uint64 timestamp)

@@ -225,7 +225,8 @@ transactions_report(int number, int *pid, TransactionId *xid, uint64 *bound)
  *
  * Ordering: a session that prepares its transaction takes the lock, writes to the table, and
  * then clears its entry.  If the session had the lock before us, its bound is in the table; if
- * it has the lock after us, its entry was still there when we read it (litmus: prepared).
+ * it has the lock after us, its entry was still there when we read it (mutants:
+ * table-before-entries, cleared-before-table).
  */
 uint64
 transactions_bound(TransactionId *unknown)

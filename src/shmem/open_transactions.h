@@ -32,7 +32,7 @@ extern bool transactions_report(int number, int *pid, TransactionId *xid, uint64
  *
  * Ordering: the session advertises the ID, and then advances the node's state, which is a
  * release.  A reader that finds the ID in the state finds the ID advertised, or its
- * transaction over (litmus: entry-state).
+ * transaction over (mutants: advertised-late, bound-cleared-early).
  */
 static inline void
 transactions_about_to_issue(uint64 next)

@@ -108,8 +108,8 @@ node_slot_prefetch(NodeSlot *slot)
  * Ordering: the state is read before the key.  slot_evict() clears the key, and only then
  * slot_give() writes the state of another node.  So if the key is right here, and
  * node_slot_advance() still finds the same state, the node has had the slot all the time, or
- * has got it back with this state, which is harmless; slots.c says why (litmus:
- * key-old-session, key-new-session).
+ * has got it back with this state, which is harmless; slots.c says why (mutants:
+ * no-read-barrier, key-not-compared).
  *
  * The key tells nodes apart where the state does not: a start marker has no node's bits, and
  * an ID may have the bits of two nodes that overlap, one of which was evicted for the other.
@@ -128,7 +128,7 @@ node_slot_read(NodeSlot *slot, NodeKey key, uint64 *state)
  *
  * Ordering: the limit is read after the state, by the barrier of node_slot_read().  It never
  * falls while a lease has the slot, so the node has this limit or a later one when the state
- * is compared (litmus: limit-old-session, limit-new-lease, limit-new-node).
+ * is compared (mutants: limit-before-eviction, limit-late, no-read-barrier).
  */
 static inline uint64
 node_slot_limit(NodeSlot *slot)
@@ -142,7 +142,7 @@ node_slot_limit(NodeSlot *slot)
  *
  * Ordering: a compare-and-swap is a release, and an acquire even if it fails.  It is no full
  * barrier: on ARM, a read after it may come before others see the new state.  Nothing here
- * needs a full barrier (litmus: entry-state, entry-fast-forward).
+ * needs a full barrier (mutants: advertised-late, fast-forward-split).
  */
 static inline bool
 node_slot_advance(NodeSlot *slot, uint64 *expected, uint64 next)

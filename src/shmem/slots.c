@@ -198,9 +198,9 @@ slot_progress(const NodeSlot *slot, uint64 state)
  * Evict the node from its slot, and return slot_progress().  Lock held exclusively.
  *
  * Ordering: until the exchange, a session of the node may advance the state; the exchange then
- * returns the session's ID (litmus: evicted-last), and later the session's compare-and-swap
+ * returns the session's ID (mutant: evict-split), and later the session's compare-and-swap
  * fails.  The exchange is an acquire: from here on we see the session's entry in
- * open_transactions.c for the ID (litmus: entry-evicted).
+ * open_transactions.c for the ID (mutant: advertised-late).
  */
 uint64
 slot_evict(NodeSlot *slot)
@@ -225,8 +225,8 @@ may_continue(uint64 progress)
  *
  * Ordering: the barrier makes the cleared key (perhaps cleared by another process) and the
  * limit of a new lease visible before the new state, because node_slot_read() takes no lock
- * (litmus: key-old-session, limit-new-lease, limit-new-node).  State and key need no order:
- * with the new key and the old state, a compare-and-swap fails (litmus: key-new-session).
+ * (mutants: barrier-after-state, no-read-barrier).  State and key need no order: with the new
+ * key and the old state, a compare-and-swap fails.
  */
 void
 slot_give(NodeSlot *slot, NodeKey key, uint64 progress)

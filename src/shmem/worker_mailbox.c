@@ -228,7 +228,8 @@ mailbox_may_renew(const LeaseInfo *info, uint64 limit, uint64 tick)
  * the worker?), then give the reason.
  *
  * Ordering: a session reads busy before the slot.  The worker activates a lease while it is
- * busy: it writes the slot before it clears busy (litmus: busy-slot).
+ * busy: it writes the slot before it clears busy (mutants: slot-before-busy,
+ * busy-cleared-early).
  */
 NodeSlot *
 mailbox_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot)
@@ -259,7 +260,8 @@ mailbox_find_slot(NodeKey *key, LeaseInfo *info, bool *has_worker_slot)
  * false if no renewal that may reach the tick is under way, or if it takes too long.
  *
  * Ordering: a session reads busy before the limit.  The worker renews a lease while it is
- * busy: it raises the limit before it clears busy (litmus: busy-limit).
+ * busy: it raises the limit before it clears busy (mutants: limit-before-busy,
+ * busy-cleared-early).
  */
 bool
 mailbox_wait_for_renewal(NodeSlot *slot, NodeKey key, uint64 tick, LeaseInfo *info)
