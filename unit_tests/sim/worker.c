@@ -77,6 +77,8 @@ PROCESS_LOCAL static bool is_entering = false;	/* the realm's ID is asked for */
 
 /* What the worker has published last, and what it has not noticed of the time since the last answer */
 SERVER_LOCAL static LeaseInfo published = {0};
+SERVER_LOCAL static NodeKey to_resume = 0;	/* the node of a worker that has failed */
+SERVER_LOCAL static bool was_reloaded = false;	/* the worker's settings, since it began */
 SERVER_LOCAL static TimestampTz slot_granted_at = 0;	/* of the lease that the slot has got last */
 PROCESS_LOCAL static uint64 told_ms = 0, late_ms = 0;
 PROCESS_LOCAL static bool was_evicted = false, is_called = false;
@@ -380,7 +382,7 @@ PQconnectStartParams(const char *const *keywords, const char *const *values, int
 {
 	PGconn	   *conn = &connections[connections[0].is_used];
 
-	if (one_in(200))
+	if (one_in(50))
 		raise_error(ERRCODE_OUT_OF_MEMORY, "the worker has failed");
 	if (conn->is_used)
 		violation("a connection is not closed");
@@ -541,6 +543,9 @@ void
 __wrap_scru64_mailbox_set_info(const LeaseInfo *info)
 {
 	published = *info;
+	if (to_resume != 0 && node_key(info->node) != to_resume)
+		violation("the lease of a worker that has failed is not resumed");
+	to_resume = 0;
 	if (told_ms != 0)
 		late_ms = realm_ms() - told_ms;
 	told_ms = 0;
@@ -582,12 +587,15 @@ signal_worker(void)
 	if (one_in(8))
 		ShutdownRequestPending = true;
 	else
-		ConfigReloadPending = true;
+		ConfigReloadPending = was_reloaded = true;
 	n_calls = 0;				/* a signal ends a call */
 	SetLatch(&procs[swarm.sessions].procLatch);
 }
 
-/* A worker that has failed may leave a transaction open; the next one begins soon. */
+/*
+ * A worker that has failed may leave a transaction open; the next one begins soon.  With the same
+ * settings, it takes up the lease that the sessions have.
+ */
 void
 worker_main(void)
 {
@@ -595,12 +603,17 @@ worker_main(void)
 
 	for (;;)
 	{
+		const char *realm = scru64_realm;
+		NodeKey		key = node_slots != NULL ? (NodeKey) node_slots->leased.key.value : 0;
+
 		load_pristine();
 		published = (LeaseInfo) {0};
 		begin_process();
 		let_go_others();
 		ConfigReloadPending = ShutdownRequestPending = false;
 		ProcessConfigFile(PGC_POSTMASTER);
+		to_resume = swarm.is_calm && !was_reloaded && strcmp(realm, scru64_realm) == 0 ? key : 0;
+		was_reloaded = false;
 		transactions_watch();
 		worker_ends = &end;
 		if (sigsetjmp(end, 0) == 0)
