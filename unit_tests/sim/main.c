@@ -58,8 +58,8 @@ draw_swarm(void)
 	swarm.stall_1in = PICK(0, 0, 20, 200, 2000);
 	swarm.fail_1in = PICK(0, 0, 0, 30, 300);
 	swarm.watermarks = PICK(0, 10, 30, 60);
-	swarm.prepare_1in = PICK(2, 4, 16, 16);
-	swarm.finish_1in = PICK(1, 3, 6, 6);
+	swarm.prepare_1in = 16;
+	swarm.finish_1in = 6;
 	swarm.no_row_1in = PICK(1, 3, 10, 10);
 	swarm.has_standby = one_in(3);
 	swarm.has_worker = one_in(4);
@@ -72,6 +72,15 @@ draw_swarm(void)
 		swarm.jump_1in = 200;
 		swarm.max_jump = 100000 * SEC;
 		swarm.set_1in = 20;
+	}
+	if (one_in(6))
+	{
+		swarm.prepare_1in = 2;
+		swarm.finish_1in = 2;
+		swarm.watermarks = 40;
+		swarm.flush_ms = 0;
+		swarm.burst = PICK(10, 30, 100);
+		swarm.is_uneven = true;
 	}
 	swarm.serials_1in = one_in(10) ? 20 : 0;
 	swarm.n_nodes = 1 + rnd(one_in(2) ? MAX_NODES : 4);
