@@ -68,7 +68,7 @@ sub with_addresses
 	$text =~ s/\bhost=([a-z][\w,]*|\/var\/run\/postgresql)( port=\d+)?/host_and_port($page, $1, 'host=%s port=%s')/ge;
 	$text =~ s/\bhost '(\w+)'/host_and_port($page, $1, "host '%s', port '%s'")/ge;
 	# a libpq without SSL refuses these
-	$text =~ s/ sslmode=\S+ sslrootcert=[^\s']+//g
+	$text =~ s/ sslmode=[^\s']+(?:'\s+')? sslrootcert=[^\s']+//g
 	  if $text =~ / sslmode=/ && server_of($page, 'main')->safe_psql('postgres', 'SHOW ssl_library') eq '';
 	return $text;
 }
@@ -255,13 +255,13 @@ END
 $$;
 );
 
-# What an example uses is noted after it, if it is one statement, the semicolon at its end.
+# What an example uses is noted after it, of each statement with the semicolon at the end of a line.
 sub noting
 {
 	my ($sql) = @_;
 
 	$sql =~ s/^\s*--.*\n//gm;
-	return $sql =~ s/;\s*$// ? "SELECT seen.note(\$example\$$sql\$example\$);" : '';
+	return join("\n", map { "SELECT seen.note(\$example\$$_\$example\$);" } $sql =~ /(.+?);\s*$/gms);
 }
 
 my @nodes;
@@ -282,8 +282,8 @@ my $node = $nodes[0];
 my $text = join("\n", map { slurp_file($_) } @reference);
 
 # A query that returns the cells that a row of some table of the reference has to begin
-# with, or an item of a list.  Before and after the last one, in its cell, there may be
-# what matches $others.
+# with, or what is before the colon in an item of a list, if it has one.  Before and after
+# the last one, in its cell, there may be what matches $others.
 sub check_rows
 {
 	my ($what, $query, $others) = @_;
@@ -297,7 +297,7 @@ sub check_rows
 		my $last = pop @cells;
 		my $pattern = join(' *\| *', @cells, "$others$last$others");
 
-		push @missing, $object if $text =~ s/\n  (?=\S)/ /gr !~ /^(?:\| *$pattern *\||- $pattern:)/m;
+		push @missing, $object if $text =~ s/\n  (?=\S)/ /gr !~ /^(?:\| *$pattern *\||- $pattern(?::|$))/m;
 	}
 	cmp_ok(scalar(@objects), '>', 0, "there are $what");
 	is(join("\n", @missing), '', "$what: each has its row in the reference");
@@ -363,7 +363,8 @@ check_seen('operators', q(m.classid = 'pg_operator'::regclass));
 
 check_rows(
 	'casts', qq(
-SELECT replace(format('%s | %s | %s', format_type(castsource, NULL), format_type(casttarget, NULL),
+SELECT replace(format('%s (%s)',
+	CASE WHEN castsource = 'scru64'::regtype THEN 'to ' || format_type(casttarget, NULL) ELSE 'from ' || format_type(castsource, NULL) END,
 	CASE castcontext WHEN 'i' THEN 'implicit' WHEN 'a' THEN 'assignment' ELSE 'explicit' END),
 	'character varying', 'varchar')
 FROM pg_cast AS c $member AND m.classid = 'pg_cast'::regclass AND m.objid = c.oid));
@@ -371,9 +372,10 @@ check_seen('casts', q(m.classid = 'pg_cast'::regclass));
 
 check_rows(
 	'operator classes', qq(
-SELECT format('%s | `%s` | %s', amname, opcname, CASE WHEN opcdefault THEN 'default' END)
+SELECT format('%s | `%s`%s', amname, opcname, CASE WHEN opcdefault THEN ' (default)' END)
 FROM pg_opclass AS c JOIN pg_am AS a ON a.oid = opcmethod
-$member AND m.classid = 'pg_opclass'::regclass AND m.objid = c.oid));
+$member AND m.classid = 'pg_opclass'::regclass AND m.objid = c.oid),
+	'(?:: [^|]*)?');
 check_seen('operator classes', q(m.classid = 'pg_opclass'::regclass));
 
 check_rows(
