@@ -95,6 +95,9 @@ all: all-realm
 all-realm: all-shared-lib
 install: install-realm
 install-realm: all-realm
+# A session that loads a new version of this library may start the lease worker, whose library is
+# there before.
+install-lib-shared: install-realm
 installdirs: installdirs-realm
 uninstall: uninstall-realm
 clean: clean-realm

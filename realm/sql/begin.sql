@@ -2,6 +2,10 @@
 -- a script says otherwise, PostgreSQL's own names are the only ones.
 SET LOCAL quote_all_identifiers = off;
 
+-- Behind an update that waits for a reader of the ledger, calls wait, too: for less than their own
+-- lock_timeout of 10 seconds.
+SET LOCAL lock_timeout = '5s';
+
 DO $do$
 BEGIN
 	PERFORM set_config('scru64_realm.before', coalesce(

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin;
 use Scru64Test;
+use Time::HiRes qw(stat);
 
 plan skip_all => 'long: PG_TEST_EXTRA has no scru64' if ($ENV{PG_TEST_EXTRA} // '') !~ /\bscru64\b/;
 
@@ -37,6 +38,10 @@ ok(make('install'), 'installed');
 my $installed = files("$dir/");
 like($installed, qr/^755 \S+\/$_\.so$/m, "$_.so, with its permissions") foreach ('scru64', 'scru64_realm', 'scru64_lease_\d+');
 like($installed, qr/^644 \S+\/$_$/m, "$_, with its permissions") foreach ('scru64.control', 'scru64--1.0.sql', 'scru64_realm.control', 'scru64_realm--1.0.sql');
+
+# A session may load the one as soon as it is there, and start the other.
+my ($worker, $library) = map { (stat((glob("$dir$pkglibdir/$_.so"))[0]))[9] } ('scru64_lease_*', 'scru64');
+cmp_ok($worker, '<', $library, 'the library of the lease worker was installed before the other one');
 
 $node->start;
 

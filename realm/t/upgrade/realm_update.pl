@@ -164,6 +164,22 @@ sub difference
 	return join("\n", map { $count{$_} > 0 ? "+ $_" : $count{$_} < 0 ? "- $_" : () } sort keys %count);
 }
 
+# An update waits for who reads the ledger, and calls wait behind the update: it gives up before they do.
+sub waits_ok
+{
+	my ($db, $lease, $name) = @_;
+	my ($reader, $updater) = map { open_session($node, dbname => $db) } (1 .. 2);
+
+	$reader->query_safe('BEGIN; SELECT FROM scru64_realm.leases');
+	$updater->query_safe("SET statement_timeout = '60s'; SET SESSION AUTHORIZATION owner");
+	start_statement($updater, 'ALTER EXTENSION scru64_realm UPDATE');
+	isnt(waits_for($node, $updater, 'relation'), '', "$name: it waits");
+	is(error_of($node, "SELECT expires_at FROM scru64_realm.renew('$lease')", dbname => $db, extra_params => [ '-U', 'app' ]), '', "$name: a call does not fail");
+	like((try_statement($updater, ''))[1], qr/ERROR:  55P03: canceling statement due to lock timeout/, "$name: it gives up");
+	$_->quit foreach ($updater, $reader);
+	return;
+}
+
 # Update a realm with leases between two versions, with these scripts of them; and create another
 # one of the later version.  Returns the databases, and a lease.
 sub update_ok
@@ -178,8 +194,9 @@ sub update_ok
 	grant($updated);
 	$lease = $node->safe_psql($updated, "SELECT lease_id FROM scru64_realm.lease(8, 'app')", extra_params => [ '-U', 'app' ]);
 	$node->safe_psql($updated, "SELECT lease_id FROM scru64_realm.lease(6, 'another')", extra_params => [ '-U', 'app' ]);
-	$leases = as_owner($updated, 'SELECT node, holder, role, granted_at, expires_at, last_id FROM scru64_realm.leases');
 	install_scripts($to, %scripts);
+	waits_ok($updated, $lease, "$name: beside a reader");
+	$leases = as_owner($updated, 'SELECT node, holder, role, granted_at, expires_at, last_id FROM scru64_realm.leases');
 	as_owner($updated, 'ALTER EXTENSION scru64_realm UPDATE');
 	is($node->safe_psql($updated, "SELECT extversion FROM pg_extension WHERE extname = 'scru64_realm'"), $to, "$name: the version");
 	is(as_owner($updated, 'SELECT node, holder, role, granted_at, expires_at, last_id FROM scru64_realm.leases'), $leases, "$name: the leases");
