@@ -95,8 +95,7 @@ all: all-realm
 all-realm: all-shared-lib
 install: install-realm
 install-realm: all-realm
-# A session that loads a new version of this library may start the lease worker, whose library is
-# there before.
+# The lease worker's library comes first: a session that loads a new scru64.so may start the worker.
 install-lib-shared: install-realm
 installdirs: installdirs-realm
 uninstall: uninstall-realm

@@ -2,8 +2,8 @@
 -- a script says otherwise, PostgreSQL's own names are the only ones.
 SET LOCAL quote_all_identifiers = off;
 
--- Behind an update that waits for a reader of the ledger, calls wait, too: for less than their own
--- lock_timeout of 10 seconds.
+-- While an update waits for a reader of the ledger, calls wait behind the update: for less than the
+-- calls' own lock_timeout, 10 seconds.
 SET LOCAL lock_timeout = '5s';
 
 DO $do$

@@ -39,9 +39,9 @@ my $installed = files("$dir/");
 like($installed, qr/^755 \S+\/$_\.so$/m, "$_.so, with its permissions") foreach ('scru64', 'scru64_realm', 'scru64_lease_\d+');
 like($installed, qr/^644 \S+\/$_$/m, "$_, with its permissions") foreach ('scru64.control', 'scru64--1.0.sql', 'scru64_realm.control', 'scru64_realm--1.0.sql');
 
-# A session may load the one as soon as it is there, and start the other.
+# A session may load scru64.so as soon as that is there, and start the lease worker.
 my ($worker, $library) = map { (stat((glob("$dir$pkglibdir/$_.so"))[0]))[9] } ('scru64_lease_*', 'scru64');
-cmp_ok($worker, '<', $library, 'the library of the lease worker was installed before the other one');
+cmp_ok($worker, '<', $library, 'the library of the lease worker was installed before scru64.so');
 
 $node->start;
 

@@ -122,18 +122,19 @@ check_atomic(volatile Atomic *at, uint64 value, const void *code)
 	static const Guard slot_guard = {.write = EXCLUSIVE(SLOTS)};
 	const Guard *guard = guard_of((const char *) at, atomic_guards, lengthof(atomic_guards));
 	Size		offset = (Size) ((const char *) at - (const char *) node_slots) - offsetof(NodeSlots, leased);
+	bool		is_limit = node_slots != NULL && at == &node_slots->leased.limit;
 
 	if (offset < sizeof(NodeSlots) - offsetof(NodeSlots, leased) && STATE_KEY_LIMIT(offset % sizeof(NodeSlot)))
 		guard = &slot_guard;
 	if (guard != NULL)
 		check_guard(guard, true, (const char *) code - 1);
 	/* sessions read the limit after the state: until the eviction they rely on it */
-	if (node_slots != NULL && at == &node_slots->leased.limit && node_slots->leased.key.value != 0 &&
+	if (is_limit && node_slots->leased.key.value != 0 &&
 		(value < at->value || !realm_has_leased((NodeKey) node_slots->leased.key.value, value)))
 		violation("the limit falls, or is not of the lease that sessions have");
 	/* sessions wait for the worker only while they see it busy, or with a standby's lease */
-	if (node_slots != NULL && at == &node_slots->leased.limit && !published.busy && !published.is_standby_lease)
-		violation("the worker moves the limit, and sessions do not wait for that");
+	if (is_limit && !published.busy && !published.is_standby_lease)
+		violation("the worker moves the limit, and sessions do not see the worker busy");
 	if (value == 0 && transaction >= 0 && transactions[transaction].state == TRANSACTION_OPEN && is_entry(at))
 		violation("an open transaction has no bound any more");
 }

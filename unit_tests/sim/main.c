@@ -75,6 +75,7 @@ draw_swarm(void)
 	}
 	if (one_in(6))
 	{
+		/* prepared while others ask for a watermark: short flushes, and bursts of any length */
 		swarm.prepare_1in = 2;
 		swarm.finish_1in = 2;
 		swarm.watermarks = 40;

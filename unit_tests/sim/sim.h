@@ -83,7 +83,7 @@ typedef struct Swarm
 {
 	int64		sessions, n_nodes, watermarks;	/* watermarks: of 100 statements */
 	bool		has_worker, has_standby;
-	bool		is_uneven;		/* bursts are of any length */
+	bool		is_uneven;		/* some bursts are long, most are short */
 	bool		is_slow;		/* each flush takes longer than the ceiling is ahead */
 	bool		is_corrected;	/* a clock that was ahead, as durability.md says */
 	bool		is_calm;		/* nothing makes IDs go back */

@@ -77,11 +77,11 @@ PROCESS_LOCAL static bool is_entering = false;	/* the realm's ID is asked for */
 
 /* What the worker has published last, and what it has not noticed of the time since the last answer */
 SERVER_LOCAL static LeaseInfo published = {0};
+PROCESS_LOCAL static uint64 told_ms = 0, late_ms = 0;
+PROCESS_LOCAL static bool was_evicted = false, is_called = false;
 SERVER_LOCAL static NodeKey to_resume = 0;	/* the node of a worker that has failed */
 SERVER_LOCAL static bool was_reloaded = false;	/* the worker's settings, since it began */
 SERVER_LOCAL static TimestampTz slot_granted_at = 0;	/* of the lease that the slot has got last */
-PROCESS_LOCAL static uint64 told_ms = 0, late_ms = 0;
-PROCESS_LOCAL static bool was_evicted = false, is_called = false;
 
 /* The worker's other variables */
 SERVER_LOCAL volatile sig_atomic_t ConfigReloadPending = false, ShutdownRequestPending = false;

@@ -174,7 +174,7 @@ sub waits_ok
 	$updater->query_safe("SET statement_timeout = '60s'; SET SESSION AUTHORIZATION owner");
 	start_statement($updater, 'ALTER EXTENSION scru64_realm UPDATE');
 	is(error_of($node, "SELECT expires_at FROM scru64_realm.renew('$lease')", dbname => $db, extra_params => [ '-U', 'app' ]), '', "$name: a call does not fail");
-	like((try_statement($updater, ''))[1], qr/ERROR:  55P03: canceling statement due to lock timeout/, "$name: it gives up");
+	like((try_statement($updater, ''))[1], qr/ERROR:  55P03: canceling statement due to lock timeout/, "$name: the update gives up");
 	$_->quit foreach ($updater, $reader);
 	return;
 }
