@@ -17,6 +17,7 @@
 /*
  * The version of the layout, and of all that the lease worker's library calls and reads.
  * Libraries of different versions have different memory, and lease workers in different files.
+ * scripts/check compares the digest of the structs: bc47aa5282a6.
  */
 #define SHARED_MEMORY_VERSION "1"
 
