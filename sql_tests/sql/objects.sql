@@ -45,7 +45,8 @@ JOIN pg_proc AS p ON p.oid = objid AND catalog = 'pg_proc'::regclass
 LEFT JOIN pg_aggregate AS a ON a.aggfnoid = p.oid
 LEFT JOIN pg_proc AS t ON t.oid = a.aggtransfn
 WHERE p.proparallel <> 's' OR p.prosecdef OR p.proconfig IS NOT NULL
-	OR NOT coalesce(t.proisstrict, p.proisstrict);
+	OR NOT coalesce(t.proisstrict, p.proisstrict)
+ORDER BY p.oid::regprocedure::text COLLATE "C";
 
 -- The C functions are all in one library, and none is bound to another path.
 SELECT DISTINCT probin

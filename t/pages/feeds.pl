@@ -375,10 +375,10 @@ run("broker", send)
 	my @parts = map { start_reader($server, "part_$_", $part =~ s/part_2/part_$_/r =~ s/= 2/= $_/r) } 0 .. 3;
 	my @writers = (
 		start_writers($server, 2, 'INSERT INTO task (customer, what) VALUES ((random() * 100)::integer, 1)'),
-		start_writers($server, 1, $write_outbox));
+		start_writers($server, 2, $write_outbox));
 	my $read = sub { read_on($_) foreach (@tasks, @parts); return };
 
-	ok(wait_until(sub { $read->(); !grep { @{ $_->{read} } < $enough } @tasks }, 0.05), 'partitions: rows are read');
+	ok(wait_until(sub { $read->(); !grep { @{ $_->{read} } < $enough } @tasks, @parts }, 0.05), 'partitions and parts: rows are read');
 	end_clients(@writers);
 	my $read_all = sub {
 		my ($what, $reader, @expected) = @_;
