@@ -114,8 +114,8 @@ sub constructs
 					condition => $_,
 					quoted => s/'/''/gr,
 					new => s/$column/NEW.$1/gr,
-					# pg_upgrade makes domains before the casts of extensions
-					value => /\bid::/ ? 'VALUE IS NOT NULL' : s/$column/$values{$1}/gr,
+					# pg_upgrade makes domains before the casts and operator families of extensions
+					value => /\bid::|^\(n, id\) >/ ? 'VALUE IS NOT NULL' : s/$column/$values{$1}/gr,
 					constant => '(' . s/$column/$constants{$1}/gr . ')')
 			} @conditions),
 		(map { filled_in($query_places, number => ++$number, query => $_, quoted => s/'/''/gr) } @queries));

@@ -98,7 +98,8 @@ sub upgrade
 			'-d', $old->data_dir, '-D', $new->data_dir,
 			'-s', $new->host, '-p', $old->port, '-P', $new->port
 		],
-		$old->name . ' -> ' . $new->name);
+		$old->name . ' -> ' . $new->name)
+	  or diag(map { slurp_file($_) =~ /^(pg_restore: .*)/ms } glob($new->data_dir . '/pg_upgrade_output.d/*/log/pg_upgrade_dump_*.log'));
 	chdir($FindBin::RealBin);
 	return;
 }
