@@ -87,8 +87,8 @@ EXPLAIN (COSTS OFF) SELECT FROM odd.row WHERE OPERATOR(odd.<<<) n AND n < 3;
 EXPLAIN (COSTS OFF) SELECT FROM odd.row WHERE n OPERATOR(odd.<<<) 1 AND n::text OPERATOR(odd.<<<) 'a' AND row OPERATOR(odd.<<<) row;
 
 --
--- The end of a transaction: a cursor WITH HOLD, and a deferred trigger.  Each is a statement without
--- BEGIN: at COMMIT, a PostgreSQL with assertions ends where an error is caught.
+-- The end of a transaction: a cursor WITH HOLD, and a deferred trigger.  There is no BEGIN, because
+-- a PostgreSQL with assertions crashes where an error is caught at COMMIT.
 --
 DECLARE held CURSOR WITH HOLD FOR SELECT odd.try('cursor WITH HOLD');
 CREATE OR REPLACE FUNCTION odd.trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM odd.try('end of transaction'); RETURN NULL; END $$;

@@ -99,7 +99,7 @@ sub upgrade
 			'-s', $new->host, '-p', $old->port, '-P', $new->port
 		],
 		$old->name . ' -> ' . $new->name)
-	  or diag(map { slurp_file($_) =~ /^(pg_restore: .*)/ms } glob($new->data_dir . '/pg_upgrade_output.d/*/log/pg_upgrade_dump_*.log'));
+	  or diag(map { slurp_file($_) =~ /^(pg_restore: error: .*)/ms } glob($new->data_dir . '/pg_upgrade_output.d/*/log/pg_upgrade_dump_*.log'));
 	chdir($FindBin::RealBin);
 	return;
 }
