@@ -34,7 +34,7 @@ def make_mail(rows):
 def run(name, handle):
     """Handle rows for ever: as soon as NOTIFY outbox comes, and at least once a second.
 
-    Without a watermark, say why and wait: after a crash or a promotion, until the transactions
+    Without a watermark, say why and wait: after a restart or a promotion, until the transactions
     prepared before it have ended.
     """
     woken = []

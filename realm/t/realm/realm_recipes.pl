@@ -149,6 +149,11 @@ set_up(lines_of('pg_hba.conf') . $rest, lines_of('pg_ident.conf'));
 like(promoted($conninfo), qr/^realm_promoted: no lease is lost since 20/, "the callback of the page, $conninfo");
 is(callers(), "realm\nf", '... connects as the owner, who stays what the owner was');
 
+# By the same lines the owner dumps a realm that moves, whose name is another one then
+$node->safe_psql('postgres', recipe("$top/doc/realm.md", 'move, old'));
+is(output_of('sh', '-c', recipe("$top/doc/realm.md", 'move, dump') =~ s{realm\.dump}{/dev/null}r), '', 'the owner dumps a realm that moves');
+$node->safe_psql('postgres', 'ALTER DATABASE realm_old RENAME TO realm');
+
 #
 # CloudNativePG, whose own lines are these
 #
