@@ -13,8 +13,9 @@
  *
  * A wait ends when the socket is ready, at the deadline of the call, when the host has sent too
  * much, on a signal to the worker, or when recovery ends, because sessions may then be waiting for
- * the lease.  Only libpq's resolution of host names may block beyond the deadline.  No query is
- * cancelled: the caller closes the connection.
+ * the lease.  Only libpq may block beyond the deadline: while it resolves a host name, and while it
+ * hashes a password as often as the host asks for.  No query is cancelled: the caller closes the
+ * connection.
  *
  *-------------------------------------------------------------------------
  */

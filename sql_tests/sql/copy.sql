@@ -48,6 +48,13 @@ COPY scru64_copied (n) FROM stdin;
 4
 \.
 SELECT * FROM scru64_rows('SELECT triggered, n FROM scru64_copied');
+-- WHERE with times: COPY executes what replaces these comparisons, and looks up no function.
+COPY scru64_copied (id, n) FROM stdin WHERE id >= timestamptz '2026-01-01' AND now() > id;
+0u2pf62ji4b9	5
+0w6gzvagxxg4	5
+zzzzzzzzzzzz	5
+\.
+SELECT id FROM scru64_copied WHERE n = 5;
 
 --
 -- A column that is added has an ID for each row, also of a domain, and so has a changed one

@@ -229,9 +229,12 @@ compare_id(Expr *id, int strategy, Expr *bound)
 {
 	Oid			type = exprType((Node *) id);
 	Oid			opfamily = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	Expr	   *clause = make_opclause(get_opfamily_member(opfamily, type, type, strategy),
+									   BOOLOID, false, id, bound, InvalidOid, InvalidOid);
 
-	return make_opclause(get_opfamily_member(opfamily, type, type, strategy),
-						 BOOLOID, false, id, bound, InvalidOid, InvalidOid);
+	/* COPY executes its WHERE as it was simplified: nothing looks up the function later. */
+	set_opfuncid((OpExpr *) clause);
+	return clause;
 }
 
 /* A constant of an ID's type */
