@@ -23,7 +23,7 @@ sub fill_lock_table
 	like(error_of($server, 'SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 10000000) AS i', extra_params => [ '-U', 'app' ]),
 		qr/ERROR:  53200: out of shared memory/, 'the table of locks is full');
 	# its locks go with its process, for which psql does not wait
-	wait_until(sub { ($server->psql('postgres', q(SELECT count(*) FROM pg_stat_activity WHERE usename = 'app')))[1] eq '0' });
+	wait_until(sub { look_at($server, 'postgres', q(SELECT count(*) FROM pg_stat_activity WHERE usename = 'app')) eq '0' });
 	return;
 }
 

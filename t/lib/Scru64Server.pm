@@ -89,7 +89,7 @@ sub crash
 
 	kill('KILL', $pid || $session->{pid}) or die "could not kill a process: $!";
 	$session->{run}->finish;
-	$node->poll_query_until('postgres', "SELECT $checkpointer <> $anew") or die 'the server does not restart';
+	wait_until(sub { look_at($node, 'postgres', "SELECT $checkpointer <> $anew") eq 't' }) or die 'the server does not restart';
 	return;
 }
 

@@ -165,7 +165,7 @@ for (my $end = time() + $seconds; time() < $end; sleep(rand(0.6)))
 # The end: no row is written any more, and the clock is further than it ever was
 end_clients(@clients);
 set_clock($server, '+4');
-$server->poll_query_until('postgres', 'SELECT true') or die 'the server has gone';
+wait_until(sub { look_at($server, 'postgres', 'SELECT true') eq 't' }) or die 'the server has gone';
 $server->safe_psql('postgres', "SELECT format('%s PREPARED %L', CASE WHEN random() < 0.5 THEN 'COMMIT' ELSE 'ROLLBACK' END, gid) FROM pg_prepared_xacts \\gexec");
 ok($server->poll_query_until('postgres', 'SELECT scru64_watermark() > greatest((SELECT max(id) FROM event), (SELECT max(id) FROM parted))'),
 	'at the end the watermark is above all rows');
