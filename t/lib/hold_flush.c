@@ -40,7 +40,7 @@ is_wal(int fd)
 	return strstr(path, "/pg_wal/") != NULL;
 }
 
-/* Its title is there in place of the command line. */
+/* PostgreSQL writes the title of a process over its command line. */
 static int
 is_wal_writer(void)
 {
